@@ -243,6 +243,7 @@ impl TopologyBuilder {
         if let Some(other) = self.hosts.iter().find(|host| host.edge) {
             return Err(Fault::SecondEdge { host: name.to_owned(), other: other.name.clone() });
         }
+        self.check_host_name(name)?;
         let id = self.plug_in(name, Mac::new([0; 6]), port, rate_bps, address)?;
         self.hosts[id.index()].edge = true;
         Ok(id)
@@ -259,6 +260,7 @@ impl TopologyBuilder {
         Ok(())
     }
 
+    /// Adds a machine of one port, whose name and Ethernet address have been checked.
     fn plug_in(
         &mut self,
         name: &str,
@@ -267,18 +269,12 @@ impl TopologyBuilder {
         rate_bps: u64,
         address: Option<IpAddr>,
     ) -> Result<HostId, Fault> {
-        self.check_host_name(name)?;
         if let Some((address, other)) = address.and_then(|address| Some((address, self.host_by_address.get(&address)?)))
         {
             return Err(Fault::DuplicateAddress { address, host: self.hosts[other.index()].name.clone() });
         }
-        self.check_free(port)?;
-        if self.hosts.len() == HOSTS_MAX {
-            return Err(Fault::TooMany { what: "hosts", limit: HOSTS_MAX });
-        }
-        let id = HostId::new(self.hosts.len());
         let machine = MachineId::new(self.machines.len());
-        self.hosts.push(Host {
+        let id = self.plug_in_port(Host {
             name: name.to_owned(),
             machine,
             rail: None,
@@ -290,15 +286,32 @@ impl TopologyBuilder {
             rate_bps,
             address,
             guid: None,
-        });
+        })?;
         self.machines.push(name.to_owned());
         self.machine_by_name.insert(name.to_owned(), machine);
-        self.host_by_name.insert(name.to_owned(), id);
         if let Some(address) = address {
             self.host_by_address.insert(address, id);
         }
-        self.ports[port.index()].attachment = Attachment::Host(id);
         Ok(id)
+    }
+
+    /// Adds a host whose name and addresses have been checked.
+    fn plug_in_port(&mut self, host: Host) -> Result<HostId, Fault> {
+        self.check_free(host.port)?;
+        if self.hosts.len() == HOSTS_MAX {
+            return Err(Fault::TooMany { what: "hosts", limit: HOSTS_MAX });
+        }
+        let id = HostId::new(self.hosts.len());
+        self.host_by_name.insert(host.name.clone(), id);
+        self.ports[host.port.index()].attachment = Attachment::Host(id);
+        self.hosts.push(host);
+        Ok(id)
+    }
+
+    /// The hosts of a machine whose ports are among those that were added last, latest first. Cost: O(ports of the machine).
+    fn latest_of(&self, machine: MachineId) -> impl Iterator<Item = &Host> {
+        let others = move |host: &&Host| host.machine.index() > machine.index();
+        self.hosts.iter().rev().skip_while(others).take_while(move |host| host.machine == machine)
     }
 
     /// Makes the host that was added last, whose name is the machine's, a slash and the port's, a port of a machine, beside
@@ -321,10 +334,10 @@ impl TopologyBuilder {
             return Err(Fault::NotOfMachine { host: host.name.clone(), machine: name.to_owned() });
         }
         match self.machine_by_name.get(name).copied() {
-            Some(known) if self.hosts.iter().rev().any(|host| host.machine == known && host.standby) => {
-                return Err(Fault::MixedBond(name.to_owned()));
-            }
             Some(known) if known.index() + 1 == host.machine.index() => {
+                if self.latest_of(known).any(|host| host.standby) {
+                    return Err(Fault::MixedBond(name.to_owned()));
+                }
                 let host = self.hosts.last_mut().expect("a host was added");
                 self.machine_by_name.remove(own);
                 host.machine = known;
@@ -367,23 +380,21 @@ impl TopologyBuilder {
         if !name.strip_prefix(machine.as_str()).is_some_and(|nic| nic.starts_with('/')) {
             return Err(Fault::NotOfMachine { host: name.to_owned(), machine: machine.clone() });
         }
-        self.check_free(port)?;
-        if self.hosts.len() == HOSTS_MAX {
-            return Err(Fault::TooMany { what: "hosts", limit: HOSTS_MAX });
+        if self.latest_of(beside.machine).any(|host| host.mac != beside.mac) {
+            return Err(Fault::MixedBond(machine.clone()));
         }
-        let id = HostId::new(self.hosts.len());
-        let host =
-            Host { name: name.to_owned(), port, rate_bps, standby: true, rail: None, guid: None, ..beside.clone() };
-        self.hosts.push(host);
-        self.host_by_name.insert(name.to_owned(), id);
-        self.ports[port.index()].attachment = Attachment::Host(id);
-        Ok(id)
+        let (rail, guid, name) = (None, None, name.to_owned());
+        self.plug_in_port(Host { name, port, rate_bps, standby: true, rail, guid, ..beside.clone() })
     }
 
     /// Makes a port of a failover bond the active one, and the others of its machine standby ports.
     pub fn set_active(&mut self, port: HostId) {
         let machine = self.hosts[port.index()].machine;
-        let own = self.hosts.iter_mut().enumerate().filter(|(_, host)| host.machine == machine);
+        let mut first = port.index();
+        while first > 0 && self.hosts[first - 1].machine == machine {
+            first -= 1;
+        }
+        let own = self.hosts.iter_mut().enumerate().skip(first).take_while(|(_, host)| host.machine == machine);
         own.for_each(|(index, host)| host.standby = index != port.index());
     }
 
@@ -551,7 +562,8 @@ impl TopologyBuilder {
             .collect();
         let mut hosts: Vec<Host> =
             self.hosts.into_iter().map(|host| Host { port: renumbered[host.port.index()], ..host }).collect();
-        for bond in hosts.chunk_by_mut(|one, other| one.machine == other.machine && one.mac == other.mac) {
+        let bonds = hosts.chunk_by_mut(|one, other| one.machine == other.machine && one.mac == other.mac);
+        for bond in bonds.filter(|ports| ports.len() > 1) {
             let mut further: Vec<Mac> = bond.iter().flat_map(|host| host.further_macs.iter().copied()).collect();
             further.sort_unstable();
             further.dedup();
@@ -681,6 +693,32 @@ mod tests {
             builder.finish(),
             Err(vec![Fault::Unreachable { switch: "lonely".to_owned(), from: "a".to_owned() }])
         );
+    }
+
+    /// All ports of a machine with a bond are ports of the bond, in whichever order they come.
+    #[test]
+    fn a_bond_has_its_machine_to_itself() {
+        let begun = || {
+            let (mut builder, pa, pb) = pair();
+            builder.add_link(pa, pb, DEFAULT_RATE_BPS).expect("free ports");
+            let a = builder.switch("a").expect("known");
+            let ports = ["2", "3", "4"].map(|name| builder.add_port(a, name).expect("fresh"));
+            builder.add_host("m/0", Mac::local(1), ports[0], 1, None).expect("free port");
+            builder.join_machine("m").expect("the first");
+            (builder, ports)
+        };
+        let (mut builder, ports) = begun();
+        builder.add_host("m/1", Mac::local(2), ports[1], 1, None).expect("free port");
+        builder.join_machine("m").expect("one after another");
+        assert_eq!(builder.add_standby("m/2", ports[2], 1), Err(Fault::MixedBond("m".to_owned())));
+        let (mut builder, ports) = begun();
+        let standby = builder.add_standby("m/1", ports[1], 1).expect("beside the first");
+        builder.add_host("m/2", Mac::local(2), ports[2], 1, None).expect("free port");
+        assert_eq!(builder.join_machine("m"), Err(Fault::MixedBond("m".to_owned())));
+        builder.set_active(standby);
+        let topology = builder.finish().expect("connected");
+        let states: Vec<bool> = topology.hosts().iter().map(|host| host.standby).collect();
+        assert_eq!(states, [true, false, false], "m/2 stayed a machine of its own");
     }
 
     #[test]

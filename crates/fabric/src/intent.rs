@@ -12,6 +12,21 @@ pub const ETHERNET_MTU_BYTES: u16 = 1500;
 /// Source: RFC 4291, 2.5.1.
 pub const IPV6_PREFIX_BITS: u8 = 64;
 
+/// The address of the network that an IP address with a prefix of so many bits is in.
+pub fn network_of(address: IpAddr, prefix_bits: u8) -> IpAddr {
+    let bits = u32::from(prefix_bits);
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32_u32.saturating_sub(bits)).unwrap_or(0);
+            IpAddr::V4((u32::from(address) & mask).into())
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128_u32.saturating_sub(bits)).unwrap_or(0);
+            IpAddr::V6((u128::from(address) & mask).into())
+        }
+    }
+}
+
 /// The complete desired state of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceIntent {

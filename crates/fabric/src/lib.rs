@@ -53,7 +53,7 @@ pub use id::{ChannelId, HostId, LinkId, MachineId, PortId, SwitchId};
 pub use identity::{BadIdentity, IDENTITY_BYTES_MAX, SwitchIdentity};
 pub use intent::{
     Admin, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTable, HostTagging,
-    IPV6_PREFIX_BITS, IngressFilter, Learning, Lldp, PortIntent, PortRole, SpanningTree, StormLimit,
+    IPV6_PREFIX_BITS, IngressFilter, Learning, Lldp, PortIntent, PortRole, SpanningTree, StormLimit, network_of,
 };
 pub use limits::{ADDRESSES_MAX, HOSTS_MAX, LINKS_MAX, NAME_BYTES_MAX, SWITCHES_MAX};
 pub use mac::{Mac, MacError};

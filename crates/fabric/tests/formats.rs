@@ -540,7 +540,7 @@ prop_compose! {
                 builder.add_link(a, b, rate_bps).unwrap();
             }
         }
-        let (mut machine, mut bond, mut last) = (None, None, None);
+        let (mut machine, mut bond, mut last, mut has_edge) = (None, None, None, false);
         for (number, (name, index, mac, address)) in hosts.into_iter().enumerate() {
             let Some(port) = port(&mut builder, index.index(count)) else { continue };
             let address: Option<IpAddr> = match address {
@@ -561,7 +561,13 @@ prop_compose! {
             let joins_bond = machine.is_some() && machine == bond;
             let begins_bond = machine.is_some() && machine != last && mac % 2 == 0;
             last.clone_from(&machine);
-            let host = if joins_bond {
+            // One host may be an uplink.
+            let is_edge = machine.is_none() && mac % 3 == 0 && !has_edge;
+            let host = if is_edge {
+                let Ok(host) = builder.add_edge(&name, port, rates.next().unwrap_or(1), address) else { continue };
+                has_edge = true;
+                host
+            } else if joins_bond {
                 let Ok(host) = builder.add_standby(&name, port, rates.next().unwrap_or(1)) else { continue };
                 if rail % 2 == 1 {
                     builder.set_active(host);

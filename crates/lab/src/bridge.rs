@@ -89,8 +89,8 @@ pub(crate) fn held(site: &SwitchSite, device: &str) -> Result<Held, LabError> {
     let link = json("ip", &["-d", "-j", "link", "show", "dev", device], "read port")?;
     let of_port = &link[0]["linkinfo"]["info_slave_data"];
     let learning = of_port["learning"].as_bool().unwrap_or(false);
-    let keeps = |(_, flag): &&(FloodKind, &str)| of_port[*flag].as_bool() == Some(false);
-    let kept = FLOOD_FLAGS.iter().filter(keeps).map(|(kind, _)| *kind).collect();
+    let blocks = |(_, flag): &&(FloodKind, &str)| of_port[*flag].as_bool() == Some(false);
+    let blocked_floods = FLOOD_FLAGS.iter().filter(blocks).map(|(kind, _)| *kind).collect();
     let vlans = json("bridge", &["-j", "vlan", "show", "dev", device], "read VLANs")?;
     let mut script = String::new();
     for vlan in vlans[0]["vlans"].as_array().into_iter().flatten() {
@@ -107,7 +107,7 @@ pub(crate) fn held(site: &SwitchSite, device: &str) -> Result<Held, LabError> {
             let _ = writeln!(script, "fdb replace {mac} dev {device} master static vlan {vlan}");
         }
     }
-    Ok(Held { learning: if learning { "on" } else { "off" }, kept, script })
+    Ok(Held { learning: if learning { "on" } else { "off" }, blocked_floods, script })
 }
 
 /// What a bridge holds of a device.
@@ -115,7 +115,7 @@ pub(crate) fn held(site: &SwitchSite, device: &str) -> Result<Held, LabError> {
 pub(crate) struct Held {
     learning: &'static str,
     /// Floods that do not leave by it.
-    kept: FloodSet,
+    blocked_floods: FloodSet,
     script: String,
 }
 
@@ -129,7 +129,7 @@ const FLOOD_FLAGS: [(FloodKind, &str); 3] = [
 impl Held {
     /// What it holds of a port that nothing was ever plugged into.
     pub(crate) fn nothing() -> Self {
-        Self { learning: "off", kept: FloodSet::NONE, script: String::new() }
+        Self { learning: "off", blocked_floods: FloodSet::NONE, script: String::new() }
     }
 }
 
@@ -141,13 +141,13 @@ pub(crate) fn fit(site: &SwitchSite, device: &str, held: &Held) -> Result<(), La
     let place = |step| BatchOrigin { operation: "plug", device: &site.name, step };
     let namespace = Some(site.namespace.as_str());
     run_batch(
-        &Batch { tool: "ip", namespace, script: slave_script(device, held.learning, held.kept) },
+        &Batch { tool: "ip", namespace, script: slave_script(device, held.learning, held.blocked_floods) },
         place("join bridge"),
     )?;
     run_batch(&Batch { tool: "bridge", namespace, script: held.script.clone() }, place("write VLANs and entries"))
 }
 
-/// Gives an empty port a device without a carrier, so that the bridge keeps what it holds of the port.
+/// Gives an empty port a device without a carrier, so that the bridge blocks what it holds of the port.
 ///
 /// # Errors
 /// [`LabError::Tool`].
@@ -194,7 +194,7 @@ fn link_script(site: &SwitchSite, table: &SwitchTable) -> String {
     for (number, device) in site.ports.iter().enumerate().filter_map(|(n, port)| Some((n, port.device.as_ref()?))) {
         let port = table.ports.get(number);
         let learning = if port.is_some_and(|port| port.learning != Learning::Off) { "on" } else { "off" };
-        script += &slave_script(device, learning, port.map_or(FloodSet::NONE, |port| port.kept));
+        script += &slave_script(device, learning, port.map_or(FloodSet::NONE, |port| port.blocked_floods));
     }
     if let Some(ageing_s) = ageing_s {
         // In hundredths of a second.
@@ -205,9 +205,10 @@ fn link_script(site: &SwitchSite, table: &SwitchTable) -> String {
 }
 
 /// The commands that make a device a port of the bridge.
-fn slave_script(device: &str, learning: &str, kept: FloodSet) -> String {
-    let flag =
-        |(kind, flag): &(FloodKind, &str)| format!(" {flag} {}", if kept.contains(*kind) { "off" } else { "on" });
+fn slave_script(device: &str, learning: &str, blocked_floods: FloodSet) -> String {
+    let flag = |(kind, flag): &(FloodKind, &str)| {
+        format!(" {flag} {}", if blocked_floods.contains(*kind) { "off" } else { "on" })
+    };
     let floods: String = FLOOD_FLAGS.iter().map(flag).collect();
     format!(
         "link set dev {device} master {BRIDGE_DEVICE}\nlink set dev {device} type bridge_slave learning {learning}{floods} \

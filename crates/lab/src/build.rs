@@ -9,7 +9,6 @@
 use std::{
     fmt::{self, Write},
     fs, io,
-    net::IpAddr,
     num::NonZero,
     sync::{
         Mutex,
@@ -19,7 +18,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use fabric::{Flood, Plan};
+use fabric::{Flood, Plan, network_of};
 use tagger::TaggingTable;
 
 use crate::{
@@ -365,17 +364,7 @@ fn keep_ports_apart() -> io::Result<()> {
 /// What a port sends from its own address leaves by it, by a routing table of its own.
 fn own_routes(site: &HostSite, table: usize) -> String {
     let HostSite { address, prefix_bits, device, .. } = site;
-    let bits = u32::from(*prefix_bits);
-    let network = match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(32 - bits.min(32)).unwrap_or(0);
-            IpAddr::V4((u32::from(*address) & mask).into())
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(128 - bits.min(128)).unwrap_or(0);
-            IpAddr::V6((u128::from(*address) & mask).into())
-        }
-    };
+    let network = network_of(*address, *prefix_bits);
     format!(
         "rule add from {address} table {table} pref {table}\n\
          route add {network}/{prefix_bits} dev {device} src {address} table {table}\n"

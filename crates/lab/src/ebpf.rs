@@ -455,10 +455,12 @@ fn port_value(port: &PortEntry) -> Vec<u8> {
         Learning::For { ageing_s } => (PORT_LEARN, ageing_s),
         Learning::Off => (0, 0),
     };
-    let kept =
-        FLOOD_FLAGS.iter().filter(|(kind, _)| port.kept.contains(*kind)).fold(0, |flags, (_, flag)| flags | flag);
+    let blocked_floods = FLOOD_FLAGS
+        .iter()
+        .filter(|(kind, _)| port.blocked_floods.contains(*kind))
+        .fold(0, |flags, (_, flag)| flags | flag);
     let pvid = port.pvid.map_or(0, VlanId::get);
-    [&pvid.to_ne_bytes()[..], &(up | blocked | learn | kept).to_ne_bytes(), &ageing_s.to_ne_bytes()].concat()
+    [&pvid.to_ne_bytes()[..], &(up | blocked | learn | blocked_floods).to_ne_bytes(), &ageing_s.to_ne_bytes()].concat()
 }
 
 /// `struct vlan_entry`.

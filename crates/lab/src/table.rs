@@ -54,7 +54,7 @@ pub struct PortEntry {
     /// Whether senders are learned.
     pub learning: Learning,
     /// Floods that do not leave by it.
-    pub kept: FloodSet,
+    pub blocked_floods: FloodSet,
 }
 
 /// What spanning tree lets a port do.
@@ -125,8 +125,8 @@ impl SwitchTable {
                 (Admin::Down, _) | (_, PortRole::Unused) => Service::Down,
                 (Admin::Up, PortRole::Host(_) | PortRole::Link(_) | PortRole::Controller) => Service::Up,
             };
-            let (relay, kept) = (Relay::Forward, port.blocked);
-            ports.push(PortEntry { pvid: port.pvid, service, relay, learning, kept });
+            let (relay, blocked_floods) = (Relay::Forward, port.blocked);
+            ports.push(PortEntry { pvid: port.pvid, service, relay, learning, blocked_floods });
             for vlan in port.untagged.iter().chain(port.tagged.iter()) {
                 let members = vlans.entry(vlan).or_default();
                 match service {
@@ -177,7 +177,7 @@ impl SwitchTable {
             service: Service::Up,
             relay: Relay::Block,
             learning: Learning::For { ageing_s: AGEING_S },
-            kept: FloodSet::NONE,
+            blocked_floods: FloodSet::NONE,
         };
         let mut all = Members::default();
         (0..planned.ports.len() as u16).for_each(|port| all.untagged.insert(port));
@@ -214,7 +214,7 @@ impl PortEntry {
     /// The port by which a switch itself takes part in the management VLAN.
     pub(crate) fn own(vlan: VlanId) -> Self {
         let learning = Learning::For { ageing_s: AGEING_S };
-        Self { pvid: Some(vlan), service: Service::Up, relay: Relay::Forward, learning, kept: FloodSet::NONE }
+        Self { pvid: Some(vlan), service: Service::Up, relay: Relay::Forward, learning, blocked_floods: FloodSet::NONE }
     }
 
     /// Whether frames may leave by it.

@@ -211,9 +211,9 @@ fn relay(table: &SwitchTable, port: u16, vlan: VlanId, frame: &FrameHead) -> Dec
     let tag = Tag { vid: vlan.get(), priority: frame.tag.map_or(0, |tag| tag.priority) };
     let exit = |port| Exit { port, tag: (!members.untagged.contains(port)).then_some(tag) };
     let is_open = |port: u16| table.ports.get(usize::from(port)).is_some_and(PortEntry::is_open);
-    let keeps = |port: u16, kind: FloodKind| table.ports[usize::from(port)].kept.contains(kind);
+    let blocks = |port: u16, kind: FloodKind| table.ports[usize::from(port)].blocked_floods.contains(kind);
     let flood = |kind| {
-        let others = members.iter().filter(|member| *member != port && is_open(*member) && !keeps(*member, kind));
+        let others = members.iter().filter(|member| *member != port && is_open(*member) && !blocks(*member, kind));
         Decision::Flood(kind, others.map(exit).collect())
     };
     if frame.destination == Mac::BROADCAST {

@@ -10,9 +10,26 @@ pub(crate) fn counted(count: usize, one: &str) -> String {
     }
 }
 
+/// Names with `separator` between them, of which `shown_max` are shown and the rest counted: `s1, s2 and 3 more`.
+pub(crate) fn abridged(names: &[impl AsRef<str>], separator: &str, shown_max: usize) -> String {
+    let shown: Vec<&str> = names.iter().take(shown_max).map(AsRef::as_ref).collect();
+    let more = match names.len().saturating_sub(shown_max) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", shown.join(separator))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_shown_is_counted() {
+        assert_eq!(abridged(&["a", "b"], ", ", 2), "a, b");
+        assert_eq!(abridged(&["a", "b", "c"], ", ", 2), "a, b and 1 more");
+        assert_eq!(abridged(&[""; 0], ", ", 2), "");
+    }
 
     #[test]
     fn one_is_singular() {

@@ -169,13 +169,10 @@ fn start(
         let mut device = fabric.connect_by_snmp(switch)?;
         let mut reading = device.read()?;
         // Entries that an earlier standby turned are turned to where they belong as soon as ports are known.
-        let is_bonds = |((_, mac), _): &(&(VlanId, Mac), &Slot)| of_bonds.contains_key(mac);
-        let of_bonds_in = |entries: &Entries| -> Entries {
-            entries.iter().filter(is_bonds).map(|(entry, slot)| (*entry, *slot)).collect()
-        };
-        let entries = of_bonds_in(&reading.config.entries);
-        reading.config.entries.retain(|(_, mac), _| !of_bonds.contains_key(mac));
-        reading.config.entries.extend(of_bonds_in(&goals[switch.index()].entries));
+        let mut entries = reading.config.entries.clone();
+        entries.retain(|(_, mac), _| of_bonds.contains(mac));
+        reading.config.entries.retain(|(_, mac), _| !of_bonds.contains(mac));
+        reading.config.entries.extend(bond_entries(plan, &plan.topology, switch));
         let ports = plan.topology.switch_ports(switch);
         let ours = |drift: &Drift| match drift {
             // Hosts that a standby moved; whether it was one is seen when all switches are known.
@@ -350,8 +347,8 @@ impl Watch<'_> {
         if of_bonds.is_empty() {
             return Ok(Attended { device, entries: Entries::new() });
         }
-        let entries = device.read()?.config.entries.into_iter();
-        let entries = entries.filter(|((_, mac), _)| of_bonds.contains_key(mac)).collect();
+        let mut entries = device.read()?.config.entries;
+        entries.retain(|(_, mac), _| of_bonds.contains(mac));
         Ok(Attended { device, entries })
     }
 

@@ -58,8 +58,8 @@ pub(crate) struct Device<'a> {
     pub rail: Option<u8>,
     /// Further addresses behind a host's port.
     pub further_macs: Vec<Mac>,
-    /// Whether a host is the active port of its machine's failover bond.
-    pub is_active: bool,
+    /// Whether a host is the active port of its machine's failover bond; none if the file does not say that it is a port of one.
+    pub is_active: Option<bool>,
     /// Whether a host is an edge port.
     pub is_edge: bool,
 }
@@ -95,7 +95,7 @@ impl<'a> Device<'a> {
             machine: None,
             rail: None,
             further_macs: Vec::new(),
-            is_active: false,
+            is_active: None,
             is_edge: false,
         }
     }
@@ -115,7 +115,7 @@ impl<'a> Device<'a> {
                 self.further_macs = macs.collect::<Result<_, String>>()?;
             }
             "bond" => match text {
-                "active" | "standby" => self.is_active = text == "active",
+                "active" | "standby" => self.is_active = Some(text == "active"),
                 _ => return Err(format!("{text} is none of active and standby")),
             },
             // Other programs may have this key.
@@ -416,7 +416,7 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
                     machine.map_or(Ok(()), |machine| builder.join_machine(machine))?;
                     let mut further = device.further_macs.iter().filter(|_| position == 0);
                     further.try_for_each(|mac| builder.add_mac(host, *mac))?;
-                } else if device.is_active {
+                } else if device.is_active == Some(true) {
                     builder.set_active(host);
                 }
                 device.rail.into_iter().for_each(|rail| builder.set_rail(host, rail));
@@ -424,6 +424,12 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
             });
             if let Err(fault) = named {
                 diagnostics.push(device.site.fault(&fault));
+            } else if is_beside && device.is_active.is_none() {
+                let warning = format!(
+                    "{name} has the address {mac} of another port of its machine: both are ports of a failover bond"
+                );
+                let help = "if the ports are bonded by LACP, which is not supported, leave one cable in";
+                diagnostics.push(device.site.warning(warning).with_help(help));
             }
         }
     }

@@ -21,9 +21,9 @@ mod environment;
 mod networkd;
 mod script;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-use fabric::{HostIntent, Mac, MachineId, Plan, Rails};
+use fabric::{HostIntent, Mac, MachineId, Plan, Rails, network_of};
 use thiserror::Error;
 
 /// Why a machine has no setup.
@@ -153,18 +153,7 @@ impl<'a> HostSetup<'a> {
 impl Nic {
     /// The network that its address is in, as `address/bits`.
     fn network(&self) -> String {
-        let bits = self.prefix_bits;
-        let network: IpAddr = match self.address {
-            IpAddr::V4(address) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
-                Ipv4Addr::from(u32::from(address) & mask).into()
-            }
-            IpAddr::V6(address) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
-                Ipv6Addr::from(u128::from(address) & mask).into()
-            }
-        };
-        format!("{network}/{bits}")
+        format!("{}/{}", network_of(self.address, self.prefix_bits), self.prefix_bits)
     }
 
     /// Name, rail and address, for a comment.

@@ -224,7 +224,7 @@ fn caught(far_ends: &[OwnedFd], expected: usize) -> Vec<Exit> {
     }
 }
 
-/// The tag of a frame that waits at a far end, which the kernel keeps beside the frame; none if there is no frame.
+/// The tag of a frame that waits at a far end, which the kernel blocks beside the frame; none if there is no frame.
 fn receive(far_end: &OwnedFd) -> Option<Option<Tag>> {
     let (mut data, mut control) = ([0_u8; 256], [0_u64; 16]);
     let mut part = libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() };
@@ -303,8 +303,8 @@ fn random_table(random: &mut Random) -> SwitchTable {
         let relay = if random.below(4) == 0 { Relay::Block } else { Relay::Forward };
         let learning = [Learning::Off, Learning::For { ageing_s: 1000 }][random.below(2)];
         let kinds = FloodKind::ALL.iter().copied();
-        let kept = kinds.filter(|_| random.below(4) == 0).collect();
-        table.ports.push(PortEntry { pvid, service, relay, learning, kept });
+        let blocked_floods = kinds.filter(|_| random.below(4) == 0).collect();
+        table.ports.push(PortEntry { pvid, service, relay, learning, blocked_floods });
     }
     for id in 2..=4 {
         let mut members = Members::default();

@@ -281,7 +281,7 @@ impl Plane {
             relay: if governed && state != StpState::Forwarding { Relay::Block } else { Relay::Forward },
             learning: if learns { Learning::For { ageing_s: self.ageing_s } } else { Learning::Off },
             // The standard MIBs have no object for it.
-            kept: fabric::FloodSet::NONE,
+            blocked_floods: fabric::FloodSet::NONE,
         };
         self.tables.set_port(number as u16, &entry)
     }

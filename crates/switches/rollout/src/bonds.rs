@@ -127,15 +127,16 @@ pub fn port_health(topology: &Topology, running: &[Option<Vec<bool>>], links: &[
 
 /// The entries for the addresses of bonds that a switch is to hold while these ports are active.
 pub fn bond_entries(plan: &Plan, active: &Topology, switch: SwitchId) -> BTreeMap<(VlanId, Mac), Slot> {
+    let mut entries = SwitchConfig::of_intent(active, &plan.devices[switch.index()]).entries;
     let addresses = bond_addresses(active);
-    let config = SwitchConfig::of_intent(active, &plan.devices[switch.index()]);
-    config.entries.into_iter().filter(|((_, mac), _)| addresses.contains_key(mac)).collect()
+    entries.retain(|(_, mac), _| addresses.contains(mac));
+    entries
 }
 
-/// The addresses of bonds, each with the port that it is behind.
-pub fn bond_addresses(topology: &Topology) -> BTreeMap<Mac, HostId> {
+/// The addresses of bonds, whichever of their ports is active.
+pub fn bond_addresses(topology: &Topology) -> BTreeSet<Mac> {
     let is_bonds = |(_, host): &(Mac, HostId)| topology.is_in_bond(topology.host(*host));
-    topology.hosts_by_mac().into_iter().filter(is_bonds).collect()
+    topology.hosts_by_mac().into_iter().filter(is_bonds).map(|(mac, _)| mac).collect()
 }
 
 /// The plan's cabling with the ports active that most entries lead to, `configs[switch]`: what a standby has changed is no

@@ -7,7 +7,10 @@ use fabric::{Attachment, ChannelId, Drain, LinkId, Plan, SwitchId, Topology};
 use serde_json::{Value, json};
 
 use super::{failure::links_named, say};
-use crate::{count::counted, failure::bad_input};
+use crate::{
+    count::{abridged, counted},
+    failure::bad_input,
+};
 
 /// Links named in one line; the rest are counted.
 const LINKS_SHOWN_MAX: usize = 6;
@@ -89,8 +92,6 @@ fn links_alone(topology: &Topology, drain: &Drain) -> Vec<LinkId> {
 }
 
 fn labels(topology: &Topology, links: &[LinkId]) -> String {
-    let shown: Vec<String> = links.iter().take(LINKS_SHOWN_MAX).map(|link| topology.link_label(*link)).collect();
-    let more = links.len().saturating_sub(LINKS_SHOWN_MAX);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", shown.join(", "))
+    let labels: Vec<String> = links.iter().map(|link| topology.link_label(*link)).collect();
+    abridged(&labels, ", ", LINKS_SHOWN_MAX)
 }

@@ -164,7 +164,13 @@ fn export_netbox(topology: &Topology, args: &cli::Export) -> Result<()> {
     let rails = topology.hosts().iter().filter(|host| host.rail.is_some()).count();
     let addresses = topology.hosts().iter().filter(|host| host.address.is_some()).count()
         + topology.switches().iter().filter(|switch| switch.mgmt.is_some()).count();
-    for (count, what) in [(rails, "rails of hosts"), (addresses, "IP addresses of switches and hosts")] {
+    let edges = topology.hosts().iter().filter(|host| host.edge).count();
+    let left_out = [
+        (rails, "rails of hosts"),
+        (addresses, "IP addresses of switches and hosts"),
+        (edges, "kinds of hosts (edge)"),
+    ];
+    for (count, what) in left_out {
         if count > 0 {
             eprintln!("{what} are left out: {count}");
         }

@@ -13,7 +13,7 @@ use fabric::{
 use serde_json::json;
 
 use super::{Output, loads::load_words, say};
-use crate::failure::bad_input;
+use crate::{count::abridged, failure::bad_input};
 
 /// Hosts named in one row; the rest are counted.
 const NAMES_MAX: usize = 12;
@@ -68,12 +68,10 @@ pub(super) fn show(plan: &Plan, link: &str, output: Output) -> Result<()> {
     let by_pair = matches!(plan.assignment, Assignment::Pair { .. });
     let mut table = Table::new(["from VLAN", "to VLAN", if by_pair { "pairs" } else { "hosts" }, "of"]);
     for Move { from, to, hosts, pairs } in &moves {
-        let names: Vec<&str> = hosts.iter().take(NAMES_MAX).map(|host| topology.host(*host).name.as_str()).collect();
-        let more = hosts.len().saturating_sub(NAMES_MAX);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let names: Vec<&str> = hosts.iter().map(|host| topology.host(*host).name.as_str()).collect();
         let count = if by_pair { *pairs } else { hosts.len() };
         let from = from.map_or_else(|| "several".to_owned(), |vlan| vlan.to_string());
-        table.row([from, to.to_string(), count.to_string(), format!("{}{more}", names.join(" "))]);
+        table.row([from, to.to_string(), count.to_string(), abridged(&names, " ", NAMES_MAX)]);
     }
     say!("{table}");
     Ok(())

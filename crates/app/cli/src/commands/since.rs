@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use transition::{Difference, EntryCounts, Part, Presence, SettingDifference, Step, SwitchChange, Transition};
 
 use super::{Output, say};
+use crate::count::abridged;
 
 /// Devices named in one line; the rest are counted.
 const NAMES_MAX: usize = 8;
@@ -52,11 +53,9 @@ fn step_line(transition: &Transition, number: usize, step: &Step) -> String {
             Part::Host(host, _) => names.push(topology.host(*host).name.as_str()),
         }
     }
-    let more = names.len().saturating_sub(NAMES_MAX);
-    let shown = names[..names.len() - more].join(", ");
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let names = abridged(&names, ", ", NAMES_MAX);
     let (kind, round) = (step.kind.word(), step.round);
-    format!("{number}. {kind} (round {round}) on {shown}{more}: {ports} ports, {set} entries set, {unset} removed")
+    format!("{number}. {kind} (round {round}) on {names}: {ports} ports, {set} entries set, {unset} removed")
 }
 
 /// A difference as an object.

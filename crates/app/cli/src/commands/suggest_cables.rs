@@ -18,6 +18,7 @@ use planner::{CableEnd, CableSearch, CableStep, FreePorts, SuggestedCable, Sugge
 use serde_json::{Value, json};
 
 use super::{Output, loads::load_words, patience::Patience, processors::processors, say};
+use crate::count::abridged;
 
 /// Switches named in one line; the rest are counted.
 const NAMES_MAX: usize = 8;
@@ -139,11 +140,8 @@ fn print_without_ports(topology: &Topology, free: &FreePorts) -> Result<()> {
 }
 
 fn names(topology: &Topology, switches: &[SwitchId]) -> String {
-    let shown: Vec<&str> =
-        switches.iter().take(NAMES_MAX).map(|switch| topology.switch(*switch).name.as_str()).collect();
-    let more = switches.len().saturating_sub(NAMES_MAX);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", shown.join(", "))
+    let names: Vec<&str> = switches.iter().map(|switch| topology.switch(*switch).name.as_str()).collect();
+    abridged(&names, ", ", NAMES_MAX)
 }
 
 fn json(topology: &Topology, found: &SuggestedCables, free: &FreePorts) -> Value {
