@@ -47,7 +47,9 @@ proptest! {
         let report = verify::check(&plan);
         prop_assert!(report.findings().iter().all(|finding| finding.severity == Severity::Note), "{report}");
         let silence = |finding: &&fabric::Finding| finding.kind == FindingKind::Flood;
-        prop_assert_eq!(report.findings().iter().filter(silence).count(), 1, "{}", report);
+        // An uplink alone has no address that a switch could learn.
+        let heard = topology.hosts().iter().any(|host| host.macs().next().is_some());
+        prop_assert_eq!(report.findings().iter().filter(silence).count(), usize::from(heard), "{}", report);
         prop_assert!(plan.devices.iter().all(|device| device.fdb_len(&plan.topology) == 0 && device.learning == Learning::On));
         let fixed = few_steps(&Policy { fdb: FdbMode::Minimal, ..policy }).expect("planned");
         for (from, to) in topology.host_ids().flat_map(|from| topology.host_ids().map(move |to| (from, to))) {
