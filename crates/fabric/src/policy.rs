@@ -3,8 +3,8 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt, net::Ipv4Addr, str::FromStr, time::Duration};
 
 use crate::{
-    Attachment, Demand, Drain, ETHERNET_MTU_BYTES, Flood, FloodKind, FloodSet, HostId, PortId, StormLimit, Topology,
-    Traffic, TrafficError, TrafficMatrix, VlanId, VlanPool, VlanSet, VlanTree, words::words,
+    Attachment, Demand, Drain, ETHERNET_MTU_BYTES, Flood, FloodKind, FloodSet, HostId, Planes, PortId, StormLimit,
+    Topology, Traffic, TrafficError, TrafficMatrix, VlanId, VlanPool, VlanSet, VlanTree, words::words,
 };
 
 /// What a plan must satisfy. Two plans from the same topology, policy and previous plan are the same bytes.
@@ -40,6 +40,8 @@ pub struct Policy {
     pub resilience: Resilience,
     /// Links and switches of the topology that carry no frames, or none of others.
     pub drain: Drain,
+    /// Groups of switches among which traffic between their own hosts stays.
+    pub planes: Planes,
     /// How long an engine that can go on improving may do so; it does not change what is valid.
     pub time_limit: Option<Duration>,
 }
@@ -145,6 +147,7 @@ impl Default for Policy {
             seed: 1,
             resilience: Resilience::None,
             drain: Drain::default(),
+            planes: Planes::default(),
             time_limit: None,
         }
     }

@@ -76,6 +76,8 @@ pub enum FindingKind {
     DividingLink,
     /// A frame would cross a drained link, or pass through a drained switch.
     DrainedInUse,
+    /// A frame between two hosts of one plane would leave it.
+    LeavesPlane,
     /// Two hosts have one address, or an address is outside the subnet.
     BadAddress,
 }
@@ -114,6 +116,7 @@ impl FindingKind {
             Self::BadSwitchOver => "bad-switch-over",
             Self::DividingLink => "dividing-link",
             Self::DrainedInUse => "drained-in-use",
+            Self::LeavesPlane => "leaves-plane",
             Self::BadAddress => "bad-address",
         }
     }

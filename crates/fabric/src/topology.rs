@@ -254,6 +254,11 @@ impl Topology {
         &self.machines
     }
 
+    /// The numbers of all machines.
+    pub fn machine_ids(&self) -> impl DoubleEndedIterator<Item = MachineId> + ExactSizeIterator + Clone + use<> {
+        (0..self.machines.len()).map(MachineId::new)
+    }
+
     /// One machine.
     #[inline]
     pub fn machine(&self, id: MachineId) -> &Machine {

@@ -53,6 +53,7 @@ mod json;
 mod lines;
 mod models;
 mod numbering;
+mod planes;
 mod read;
 mod runs;
 mod write;

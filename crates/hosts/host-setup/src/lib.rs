@@ -12,13 +12,15 @@
 //! ```
 //!
 //! [`HostSetup`] holds the values, all of them from the plan. Renderings: [`shell script`](HostSetup::script),
-//! [`systemd-networkd`](HostSetup::networkd), [`environment`](HostSetup::environment).
+//! [`systemd-networkd`](HostSetup::networkd), [`environment`](HostSetup::environment), and where the plan has planes
+//! [`settings of RI2N`](HostSetup::ri2n).
 //!
 //! Source: Linux, Documentation/networking/ip-sysctl.rst (`arp_ignore`, `arp_announce`, `rp_filter`); ip-rule(8).
 #![forbid(unsafe_code)]
 
 mod environment;
 mod networkd;
+mod ri2n;
 mod script;
 
 use std::net::IpAddr;
@@ -66,6 +68,7 @@ pub struct HostSetup<'a> {
     digest: &'a str,
     rails: Rails,
     nics: Vec<Nic>,
+    peers: Vec<ri2n::Peer<'a>>,
 }
 
 /// A port of a machine.
@@ -118,7 +121,8 @@ impl<'a> HostSetup<'a> {
             let HostIntent { mac, address, prefix_bits, mtu_bytes, .. } = plan.host_intent(id);
             Ok(Nic { device: device.to_owned(), rail: host.rail, mac, address, prefix_bits, mtu_bytes, table })
         });
-        Ok(Self { machine: name, digest, rails: plan.policy.rails, nics: nics.collect::<Result<_, _>>()? })
+        let (nics, peers) = (nics.collect::<Result<_, _>>()?, ri2n::peers(plan, machine));
+        Ok(Self { machine: name, digest, rails: plan.policy.rails, nics, peers })
     }
 
     /// The machine's name as the name of a folder.
@@ -134,7 +138,13 @@ impl<'a> HostSetup<'a> {
         let file = |name: &str, text: String| SetupFile { name: name.to_owned(), text };
         let mut files = vec![file("setup.sh", self.script()), file("environment", self.environment())];
         files.extend(self.networkd());
+        files.extend(self.ri2n().map(|text| file("ri2n.toml", text)));
         files
+    }
+
+    /// Settings of RI2N with the links to every machine that has paths of its own to this one; none unless the plan has planes.
+    pub fn ri2n(&self) -> Option<String> {
+        (!self.peers.is_empty()).then(|| ri2n::settings(&self.origin(), &self.peers))
     }
 
     fn origin(&self) -> String {

@@ -33,7 +33,7 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
             let none = advisor.with("use --flow-control none", |policy| policy.flow_control = FlowControl::None);
             updown.or_else(auto).into_iter().chain(none).collect()
         }
-        PlanError::Unsuitable { .. } => {
+        PlanError::Unsuitable { .. } | PlanError::LeavesPlanes { .. } => {
             advisor.with("try --engine auto", |policy| policy.engine = EngineName::Auto).into_iter().collect()
         }
         PlanError::Unsupported { .. } => advisor.other_capabilities(),
@@ -59,6 +59,7 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
         | PlanError::TooManyPairs(_)
         | PlanError::LearnedUnproven { .. }
         | PlanError::CutOff { .. }
+        | PlanError::NoPlanes { .. }
         | PlanError::SubnetFull { .. } => return refused,
     };
     let ways = if ways.is_empty() { advisor.together().into_iter().collect() } else { ways };
@@ -68,6 +69,7 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
         | PlanError::TooManyStaticEntries { way_out, .. }
         | PlanError::Deadlock { way_out, .. }
         | PlanError::Unsuitable { way_out, .. }
+        | PlanError::LeavesPlanes { way_out, .. }
         | PlanError::Unsupported { way_out, .. }
         | PlanError::FloodsNeeded { way_out, .. }
         | PlanError::AnswersElsewhere { way_out, .. } => *way_out = either(&ways),

@@ -18,6 +18,7 @@ use crate::{
     afresh::{plan_afresh, protect, with_extras},
     assemble::{Backup, Parts, addresses, assemble},
     bound,
+    confined::Confined,
     demand::Demand,
     dependency::Dependencies,
     frames::{self, Flooding, Frames},
@@ -120,6 +121,9 @@ pub(crate) fn mended(
     let relation = Relation::between(&previous.topology, topology);
     let Replanned { engine, routing, vlan, lane, rank } =
         replan::replan(topology, policy, previous, &relation, second, threads)?;
+    if !Confined::by(topology, policy).holds(topology, &routing) {
+        return None;
+    }
     number::check_limits(topology, policy, engine, &routing).ok()?;
     let measure = Measure::by_threads(topology, &policy.traffic, &routing, threads);
     // Where cycles are allowed, what was noted on the way may have closed one that the routes themselves do not have.

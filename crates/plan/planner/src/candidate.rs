@@ -11,6 +11,7 @@ use fabric::{EngineName, FlowControl, Policy, Topology, Traffic};
 use crate::{
     Achieved, PlanError, SearchEvent, StepLimit, Watch, broadcast,
     cap::{self, Rules},
+    confined::Confined,
     engine,
     lanes::{self, Lanes},
     measure::Measure,
@@ -101,9 +102,14 @@ fn judged(
 ) -> Result<Candidate, PlanError> {
     let reason = Unsuitable::new("it offers no routes");
     let mut refused = PlanError::Unsuitable { engine, reason, way_out: String::new() };
+    let confined = Confined::by(topology, policy);
     for routing in engine::route(topology, policy, engine, bound, watch)? {
         let routing = fewer_trees(topology, policy, engine, merge::merge(topology, routing));
         let routing = merge::merge(topology, routing.tagged(topology, policy.tagging));
+        if !confined.holds(topology, &routing) {
+            refused = PlanError::LeavesPlanes { engine, way_out: String::new() };
+            continue;
+        }
         let finished = number::check_limits(topology, policy, engine, &routing)
             .and_then(|()| lanes::place(topology, policy, engine, &routing))
             .map(|lanes| Candidate::placed(topology, policy, engine, routing, lanes));
@@ -132,7 +138,8 @@ fn fewer_trees(topology: &Topology, policy: &Policy, engine: EngineName, routing
         FlowControl::None => Rules::Any,
         FlowControl::Pause | FlowControl::Pfc(_) => Rules::Increasing,
     };
-    cap::fit(topology, &policy.traffic, &routing, capacity, rules).unwrap_or(routing)
+    let limits = (rules, &Confined::by(topology, policy));
+    cap::fit(topology, &policy.traffic, &routing, capacity, limits).unwrap_or(routing)
 }
 
 /// Runs every engine that applies and keeps the best by measured quality: the lowest peak of channel use, then the

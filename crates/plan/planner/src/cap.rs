@@ -12,7 +12,7 @@
 
 use fabric::{Assignment, ChannelId, HostId, SwitchId, Topology, Traffic, Tree};
 
-use crate::{demand::sent_by, exponential::exp, routing::Routing};
+use crate::{confined::Confined, demand::sent_by, exponential::exp, routing::Routing};
 
 /// Part of the surplus that is given up at once.
 const BATCH: usize = 8;
@@ -22,7 +22,7 @@ const STAY: f64 = 0.9;
 const SHARPNESS: [f64; 8] = [4.0, 6.0, 9.0, 13.0, 18.0, 24.0, 30.0, 30.0];
 
 /// Routes by source on at most `limit` of a routing's trees, or none if not every host has a legal one among them.
-/// Where `rules` ask for it, routes go on to increase in the routing's own numbering.
+/// Where `rules` ask for it, routes go on to increase in the routing's own numbering; those that keep to their planes go on so.
 /// Cost: O(trees · switches) a batch, of which there are O(`BATCH` · log(trees / limit)); with a traffic matrix that much for
 /// every group of hosts.
 pub(crate) fn fit(
@@ -30,14 +30,14 @@ pub(crate) fn fit(
     traffic: &Traffic,
     routing: &Routing,
     limit: usize,
-    rules: Rules,
+    (rules, confined): (Rules, &Confined),
 ) -> Option<Routing> {
     let Assignment::Source(choice) = &routing.assignment else { return None };
     let numbering = match rules {
         Rules::Any => None,
         Rules::Increasing => Some(routing.numbering.as_deref()?),
     };
-    let mut search = Search::new(topology, traffic, &routing.trees, choice, numbering);
+    let mut search = Search::new(topology, traffic, &routing.trees, choice, (numbering, confined));
     search.give_up(limit)?;
     search.choose_again();
     Some(search.routing(routing))
@@ -90,7 +90,7 @@ impl<'a> Search<'a> {
         traffic: &Traffic,
         trees: &[Tree],
         choice: &[usize],
-        numbering: Option<&[u32]>,
+        (numbering, confined): (Option<&[u32]>, &Confined),
     ) -> Self {
         let mut groups: Vec<Group> = Vec::new();
         for switch in topology.switch_ids() {
@@ -114,7 +114,13 @@ impl<'a> Search<'a> {
         }
         let mut root = vec![SwitchId::new(0); trees.len()];
         groups.iter().for_each(|group| root[group.tree] = group.switch);
-        let rooted = trees.iter().zip(&root).map(|(tree, &root)| hang(topology, tree, root, numbering)).collect();
+        let rooted = trees.iter().zip(&root).map(|(tree, &root)| {
+            let mut rooted = hang(topology, tree, root, numbering);
+            let serves = confined.serves(topology, tree);
+            rooted.legal.iter_mut().zip(serves).for_each(|(legal, serves)| *legal &= serves);
+            rooted
+        });
+        let rooted = rooted.collect();
         let load = vec![0.0; topology.channel_count()];
         let alive = vec![true; trees.len()];
         let mut search =

@@ -165,9 +165,11 @@ pub(crate) fn plan(
     }
     let in_service =
         InService::of(topology, &policy.drain.links).map_err(|cut| cut_off(topology, cut, String::new()))?;
-    let asked = Policy { drain: Drain::default(), ..policy.clone() };
+    let planes = policy.planes.in_service(&in_service);
+    let asked = Policy { drain: Drain::default(), planes, ..policy.clone() };
     let plan = attempt_whole(&in_service.topology, &asked, previous, watch)?;
-    let policy = Policy { drain: policy.drain.clone(), ..plan.policy.clone() };
+    let (drain, planes) = (policy.drain.clone(), policy.planes.clone());
+    let policy = Policy { drain, planes, ..plan.policy.clone() };
     Ok(of_whole(topology, policy, &in_service, plan))
 }
 

@@ -152,6 +152,20 @@ pub enum PlanError {
         /// What would work; empty if nothing that was tried does.
         way_out: String,
     },
+    /// No planes give machines paths of their own.
+    #[error("--disjoint: {reason}")]
+    NoPlanes {
+        /// What is in the way.
+        reason: String,
+    },
+    /// An engine's routes leave the planes to which they have to keep.
+    #[error("the routes of engine {engine} leave the planes of --disjoint{}", after(way_out))]
+    LeavesPlanes {
+        /// The engine.
+        engine: EngineName,
+        /// What would work; empty if nothing that was tried does.
+        way_out: String,
+    },
     /// There are more hosts than addresses.
     #[error("subnet {subnet} has too few addresses for the hosts; choose a larger one with --subnet")]
     SubnetFull {

@@ -42,6 +42,7 @@ mod in_band;
 mod learned;
 mod limits;
 mod live;
+mod planes;
 mod ports;
 mod read;
 mod receiver;
@@ -114,6 +115,7 @@ pub fn judge_with(plan: &Plan, threads: usize) -> Judgement {
     limits::judge(&state, &mut findings);
     learned::judge(&state, &mut findings);
     drain::judge(&state, &mut findings);
+    planes::judge(&state, &mut findings);
     addresses::judge(plan, &mut findings);
     let traffic = judge_frames(&state, &mut findings);
     let (proof, mut deadlock) = deadlock::judge(&state, &traffic, &mut findings);

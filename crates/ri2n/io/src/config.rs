@@ -14,6 +14,7 @@ use std::{
     net::IpAddr,
     ops::RangeInclusive,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -23,6 +24,8 @@ use std::{
 pub struct Config {
     /// Which links to use.
     pub links: LinkChoice,
+    /// For clients: the links to single peers, which are not those of `links`. A peer is known by any remote end.
+    pub peers: Arc<[Vec<LinkPair>]>,
     /// Secrets of both ends, of which one must be the same: every packet is authenticated. The first is that of connections which
     /// are opened, all are accepted.
     pub keys: Keys,
@@ -117,6 +120,7 @@ impl Default for Config {
             links: LinkChoice::Automatic,
             keys: Keys::default(),
             privacy: Privacy::default(),
+            peers: Arc::default(),
             require: None,
             integrity: Integrity::default(),
             outage_deadline: settings.outage_deadline,
@@ -154,7 +158,7 @@ pub enum ConfigError {
 impl Config {
     /// Reads a TOML file with any of the fields of this type: `links = "automatic"`, `links = ["10.0.0.1", "10.0.1.0/24"]`,
     /// `links = [{local = "10.0.0.0/24"}, {local = "10.0.1.0/24", backup = true}]` (or `priority = 2`) or
-    /// `links = [{local = "10.0.0.1", remote = "10.0.0.2"}]`; `passphrase`, `key` (64 hexadecimal digits) or `keys` (a file with a
+    /// `links = [{local = "10.0.0.1", remote = "10.0.0.2"}]`; `[[peer]]` with the `links` to one peer; `passphrase`, `key` (64 hexadecimal digits) or `keys` (a file with a
     /// key a line); `encrypt = true`;
     /// `require = true` or `false`; `checksum = true`; durations in seconds, as `outage_deadline_s`, `connect_timeout_s` and `keepalive_s`; sizes in
     /// bytes; `ports = "20000-20999"`.
@@ -177,6 +181,11 @@ impl Config {
         if let Some(links) = file.links {
             config.links = links.choice()?;
         }
+        let pairs = |peer: Peer| match peer.links.choice()? {
+            LinkChoice::Pairs(pairs) => Ok(pairs),
+            LinkChoice::Automatic | LinkChoice::Addresses(_) => Err("peer: each link has local and remote".to_owned()),
+        };
+        config.peers = file.peer.into_iter().map(pairs).collect::<Result<_, String>>()?;
         config.keys = match (file.key, file.passphrase, file.keys) {
             (None, None, None) => Keys::default(),
             (Some(digits), None, None) => {
@@ -221,6 +230,18 @@ impl Config {
         Ok(())
     }
 
+    /// Which links to use toward a server.
+    #[must_use]
+    pub fn links_to(&self, server: IpAddr) -> LinkChoice {
+        self.peer(server).map_or_else(|| self.links.clone(), |pairs| LinkChoice::Pairs(pairs.to_vec()))
+    }
+
+    /// The links to the peer that has this address, if it is one of `peers`.
+    pub(crate) fn peer(&self, address: IpAddr) -> Option<&[LinkPair]> {
+        let peer = self.peers.iter().find(|pairs| pairs.iter().any(|pair| pair.remote == address));
+        peer.map(Vec::as_slice)
+    }
+
     /// What stands in for RI2N where the peer does not speak it, under `ri2n run` and `ri2n proxy`.
     #[must_use]
     pub fn fallback(&self) -> Fallback {
@@ -248,6 +269,8 @@ impl Config {
 #[serde(deny_unknown_fields)]
 struct File {
     links: Option<Links>,
+    #[serde(default)]
+    peer: Vec<Peer>,
     key: Option<String>,
     keys: Option<PathBuf>,
     encrypt: Option<bool>,
@@ -260,6 +283,12 @@ struct File {
     send_buffer: Option<usize>,
     receive_buffer: Option<usize>,
     ports: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Peer {
+    links: Links,
 }
 
 #[derive(Deserialize)]
@@ -371,7 +400,21 @@ mod tests {
         assert_eq!(addresses, LinkChoice::Addresses(vec!["fd00::1".parse::<IpAddr>().unwrap().into(), network]));
         let priorities = ["fd00::1", "10.1.2.3", "11.1.2.3"].map(|ip| addresses.priority_of(ip.parse().unwrap()));
         assert_eq!(priorities, [Some(0), Some(1), None]);
+        let peers = "[[peer]]\nlinks = [{local = '10.0.0.1', remote = '10.0.0.3'}, {local = '10.0.0.2', remote = '10.0.0.4'}]\n\
+                     [[peer]]\nlinks = [{local = '10.0.0.1', remote = '10.0.0.6', backup = true}]";
+        let config = Config::from_text(peers).unwrap();
+        let remotes = |server: &str| match config.links_to(server.parse().unwrap()) {
+            LinkChoice::Pairs(pairs) => pairs.iter().map(|pair| (pair.remote.to_string(), pair.priority)).collect(),
+            _ => Vec::new(),
+        };
+        let both = vec![("10.0.0.3".to_owned(), 0), ("10.0.0.4".to_owned(), 0)];
+        assert_eq!((remotes("10.0.0.3"), remotes("10.0.0.4")), (both.clone(), both));
+        assert_eq!(remotes("10.0.0.6"), [("10.0.0.6".to_owned(), 1)]);
+        assert_eq!(config.links_to("10.0.0.5".parse().unwrap()), LinkChoice::Automatic);
         for (wrong, says) in [
+            ("[[peer]]\nlinks = 'automatic'", "local and remote"),
+            ("[[peer]]\nlinks = ['10.0.0.1']", "local and remote"),
+            ("[[peer]]\nname = 'x'", "line 2"),
             ("speed = 1", "line 1"),
             ("links = 'all'", "automatic"),
             ("links = ['10.0.0.0/33']", "no network"),

@@ -114,11 +114,12 @@ fn prepare(servers: &[SocketAddr], config: &Config, goal: Goal, first_bytes: &[u
     config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     let worker = worker::any()?;
     let socket = worker.socket(&Ports::toward(first.ip(), config.ports.as_ref()))?;
-    let ours = allowed(&config.links, first.ip(), &local_addresses()?);
+    let choice = config.links_to(first.ip());
+    let ours = allowed(&choice, first.ip(), &local_addresses()?);
     let told: Vec<Address> = ours.iter().map(|local| local.address).take(ADDRESSES_MAX).collect();
     let (mut tries, mut ids, mut last_error) = (Vec::new(), Vec::new(), io::ErrorKind::TimedOut.into());
-    for server in servers.iter().copied().filter(|server| server.is_ipv4() == first.is_ipv4()) {
-        match first_path(server, config) {
+    for server in all_addresses(servers, config).into_iter().filter(|server| server.is_ipv4() == first.is_ipv4()) {
+        match first_path(server, &choice) {
             Ok(path) => {
                 let seed = worker.seed()?;
                 ids.push(identifier(&seed));
@@ -193,7 +194,7 @@ impl Dial {
         let port = self.socket.local_addr().port();
         let first = connected.connection.links().first().and_then(|link| link.path.local);
         let local = first.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        let choice = race.config.links.clone();
+        let choice = race.config.links_to(server.ip());
         let mut reach = Reach::of_client(choice, server.ip(), connected.addresses.clone(), connected.port);
         reach.follow(now, &mut connected.connection, &local_addresses()?);
         let reached = |theirs: &&Address| race.ours.iter().any(|local| local.address.reaches(theirs.ip));
@@ -314,9 +315,22 @@ fn refusal(error: ConnectError) -> io::Error {
     io::Error::new(kind, error)
 }
 
+/// The addresses of a server: those given, then the others that the settings know of this peer, in case the first is cut off.
+fn all_addresses(servers: &[SocketAddr], config: &Config) -> Vec<SocketAddr> {
+    let mut all = servers.to_vec();
+    let Some(first) = servers.first() else { return all };
+    for pair in config.peer(first.ip()).into_iter().flatten() {
+        let other = SocketAddr::new(pair.remote, first.port());
+        if !all.contains(&other) {
+            all.push(other);
+        }
+    }
+    all
+}
+
 /// How to reach a server first: as the system would, or by the pair that names it.
-fn first_path(server: SocketAddr, config: &Config) -> io::Result<Path> {
-    let local = match &config.links {
+fn first_path(server: SocketAddr, choice: &LinkChoice) -> io::Result<Path> {
+    let local = match choice {
         LinkChoice::Pairs(pairs) => match pairs.iter().find(|pair| pair.remote == server.ip()) {
             Some(pair) => pair.local,
             None => source_toward(server)?,

@@ -101,6 +101,11 @@ pub(crate) struct Plan {
     /// neighbour for them. With --previous, the change from the running plan is hitless.
     #[arg(long, value_name = "SWITCH|LINK")]
     pub(crate) drain: Vec<String>,
+    /// Give the ports of each machine paths of their own: no two links between two machines, one port each, pass a common switch or
+    /// cable, as far as the cabling allows. Switches are dealt out to planes, and traffic between hosts of one plane stays there.
+    /// `export --to host-setup` tells RI2N which ports are on one plane.
+    #[arg(long)]
+    pub(crate) disjoint: bool,
     /// Search for better routes for so many seconds, or until Ctrl-C, which keeps the best so far. Without it, a number
     /// of steps that depends on the size alone, so that the same input gives the same plan.
     #[arg(long, value_name = "SECONDS", value_parser = real(0.0..=1e9))]

@@ -28,6 +28,7 @@ mod patience;
 mod ping;
 mod plan;
 mod plan_picture;
+mod planes;
 mod price;
 mod processors;
 mod reach;

@@ -8,8 +8,8 @@ use std::{
 
 use anyhow::Result;
 use fabric::{
-    FailoverSummary, FdbMode, Flood, FlowControl, InBand, LinkId, Plan, Policy, Report, Summary, Tagging, Topology,
-    TopologyBuilder, Traffic, VlanId, VlanPool,
+    FailoverSummary, FdbMode, Flood, FlowControl, InBand, LinkId, Plan, Planes, Policy, Report, Summary, Tagging,
+    Topology, TopologyBuilder, Traffic, VlanId, VlanPool,
     format::{
         plan::ReadMode,
         report::{failover_json, report_json, summary_json},
@@ -24,7 +24,7 @@ use super::{
     observe::observed_vlans,
     pareto,
     patience::Patience,
-    price,
+    planes, price,
     processors::processors,
     say, since, suggest_cables,
     verdict::{deadlock_json, print_open, print_report},
@@ -42,7 +42,7 @@ const IDLE_SHOWN_MAX: usize = 4;
 pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     let topology = in_band(read_topology_as(&args.topology, args.from.as_deref(), &args.own)?, args)?;
     let previous = args.previous.as_deref().map(|path| read_plan_file(path, ReadMode::Strict)).transpose()?;
-    let policy = policy(args, &topology)?;
+    let policy = policy(args, &topology, previous.as_ref())?;
     if args.pareto {
         return pareto::run(&topology, &policy, output);
     }
@@ -128,7 +128,7 @@ fn in_band(topology: Topology, args: &cli::Plan) -> Result<Topology> {
     builder.finish().map_err(|faults| bad_input(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))
 }
 
-fn policy(args: &cli::Plan, topology: &Topology) -> Result<Policy> {
+fn policy(args: &cli::Plan, topology: &Topology, previous: Option<&Plan>) -> Result<Policy> {
     let (first, last) = args
         .vlans
         .runs()
@@ -143,6 +143,11 @@ fn policy(args: &cli::Plan, topology: &Topology) -> Result<Policy> {
     if let Some(folder) = &args.avoid_vlans_of {
         reserved.extend(observed_vlans(folder)?.iter());
     }
+    let drain = drain::drain(topology, &args.drain)?;
+    let planes = match args.disjoint {
+        true => planner::planes(topology, &drain.links, previous)?,
+        false => Planes::default(),
+    };
     Ok(Policy {
         engine: args.engine,
         tagging: args.tagging,
@@ -158,7 +163,8 @@ fn policy(args: &cli::Plan, topology: &Topology) -> Result<Policy> {
         rails: args.rails,
         seed: args.seed,
         resilience: args.resilience,
-        drain: drain::drain(topology, &args.drain)?,
+        drain,
+        planes,
         time_limit: time_limit(args)?,
     })
 }
@@ -185,13 +191,16 @@ fn json(plan: &Plan, report: &Report, elapsed_ms: f64) -> serde_json::Value {
     serde_json::json!({ "summary": summary, "findings": report_json(report), "deployable": report.is_deployable() })
 }
 
-/// Adds what a plan is ready for, and what is drained, to its figures.
+/// Adds what a plan is ready for, what is drained, and which paths are apart, to its figures.
 pub(super) fn add_options(plan: &Plan, summary: &mut serde_json::Value) {
     if let Some(failover) = &plan.failover {
         summary["resilience"] = failover_json(&failover.summary);
     }
     if let Some(drained) = drain::json(plan) {
         summary["drained"] = drained;
+    }
+    if let Some(planes) = planes::json(plan) {
+        summary["disjoint"] = planes;
     }
 }
 
@@ -237,6 +246,7 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
     }
     print_idle(plan)?;
     drain::print(plan)?;
+    planes::print(plan)?;
     let label = if matches!(deadlock, Deadlock::Waits { open, .. } if !open.is_empty()) { "proof" } else { "deadlock" };
     say!("{label:<16} {proof}");
     if !dropped.is_empty() {

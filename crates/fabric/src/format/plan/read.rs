@@ -16,6 +16,7 @@ use super::{
     json::{Json, Located, Read},
     models::models,
     numbering::{LANES_MAX, numbering, per_channel},
+    planes::planes,
     runs::parse_runs,
 };
 use crate::{
@@ -144,6 +145,7 @@ fn policy(topology: &Topology, at: &Located<'_>) -> Read<Policy> {
         "seed",
         "resilience",
         "drain",
+        "planes",
     ])?;
     let pool = at.field("vlans")?;
     pool.only(&["first", "last", "reserved"])?;
@@ -171,6 +173,7 @@ fn policy(topology: &Topology, at: &Located<'_>) -> Read<Policy> {
         seed: at.field("seed")?.whole()?,
         resilience: at.optional("resilience")?.map(|at| at.parsed()).transpose()?.unwrap_or(Resilience::None),
         drain: at.optional("drain")?.map(|at| drain(topology, &at)).transpose()?.unwrap_or_default(),
+        planes: at.optional("planes")?.map(|at| planes(topology, &at)).transpose()?.unwrap_or_default(),
         time_limit: None,
     })
 }

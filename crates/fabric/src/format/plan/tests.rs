@@ -10,8 +10,9 @@ use super::*;
 use crate::{
     Admin, Assignment, Basis, Bound, Certificate, Demand, DeviceIntent, Drain, EngineName, Failover, FailoverSummary,
     FdbEntry, FdbRun, Flood, FloodSet, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Lldp, Mac,
-    Model, Models, PairRun, Plan, Policy, PortIntent, PortNames, PortRole, Proof, Resilience, SpanningTree, StormLimit,
-    Summary, SwitchId, SwitchOver, Tagging, Topology, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
+    Model, Models, PairRun, Plan, Planes, Policy, PortIntent, PortNames, PortRole, Proof, Resilience, SpanningTree,
+    StormLimit, Summary, SwitchId, SwitchOver, Tagging, Topology, Traffic, TrafficMatrix, Tree, VlanId, VlanSet,
+    VlanTree,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -380,6 +381,30 @@ fn a_plan_that_asks_for_switch_overs_and_has_none_is_read_as_it_is() {
     let text = written(&resilient);
     assert!(text.starts_with("{\n\"espalier_plan\":5,"));
     assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict), Ok(resilient));
+}
+
+#[test]
+fn planes_are_stated_only_where_there_are_some() {
+    let plain = small();
+    assert!(!written(&plain).contains("planes"));
+    let mut plane = vec![1; plain.topology.switches().len()];
+    plane[0] = 0;
+    let with = Plan { policy: Policy { planes: Planes::new(plane), ..plain.policy.clone() }, ..plain };
+    let text = written(&with);
+    let list = r#""planes":["0","1-3"]"#;
+    assert!(text.contains(list), "{text}");
+    assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict).as_ref(), Ok(&with));
+    for (wrong, place) in [
+        (r#"["0","1-4"]"#, "policy.planes[1]: there is no switch 4"),
+        (r#"["0","0-3"]"#, "policy.planes[1]: switch 0 is in two planes"),
+        (r#"["0","2-3"]"#, "policy.planes: switch 1 is in no plane; leave the list out for none at all"),
+        (r#"[]"#, "policy.planes: switch 0 is in no plane"),
+        (r#"{"0":"1"}"#, "policy.planes"),
+    ] {
+        let broken = text.replacen(list, &format!("\"planes\":{wrong}"), 1);
+        let error = read_plan(broken.as_bytes(), ReadMode::IgnoreDigest).expect_err(wrong).to_string();
+        assert!(error.contains(place), "{error}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::{
     header,
     lines::{Quoted, commas, push_field, write_list},
     models::model_line,
+    planes::planes_list,
     runs::{join_runs, push_run},
 };
 use crate::{
@@ -102,6 +103,7 @@ fn policy_fields(policy: &Policy) -> String {
         seed,
         resilience,
         drain,
+        planes,
         ..
     } = policy;
     let mut text = String::new();
@@ -131,6 +133,9 @@ fn policy_fields(policy: &Policy) -> String {
     }
     if !drain.is_empty() {
         push_field(&mut text, "drain", drain_object(drain));
+    }
+    if !planes.is_empty() {
+        push_field(&mut text, "planes", planes_list(planes));
     }
     text
 }

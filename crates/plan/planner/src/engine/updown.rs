@@ -10,6 +10,10 @@
 //! are built one after the other, each avoiding the channels that the ones before have loaded, and rebuilt a few times.
 //! Several roots are tried.
 //!
+//! Where trees keep to planes, switches are ordered part by part: first all of the root's part, then those of a part next to it, and
+//! so on, each by distance from a root of its own. What is up or down within a part is so by the part's own root, so a source
+//! reaches its whole part without leaving it; and every part is below one that comes before it.
+//!
 //! ```text
 //!        [r]            from a:  up a▶b▶r, then down r▶c, c▶d;
 //!       ↗   ↘                    not a▶d▶c: after the down channel a▶d none may go up
@@ -25,7 +29,7 @@ use fabric::{
     graph::{BreadthFirst, Dijkstra, Length, breadth_first, dijkstra},
 };
 
-use crate::{demand::sent_by, exponential::exp, measure::Measure, routing::Routing};
+use crate::{confined::Confined, demand::sent_by, exponential::exp, measure::Measure, routing::Routing};
 
 /// Roots tried.
 const ROOTS_MAX: usize = 4;
@@ -39,10 +43,11 @@ pub(crate) fn route(topology: &Topology, policy: &Policy) -> Routing {
     let round = (groups.len() * topology.channel_count()).max(1);
     let affordable = (RELAXATIONS_MAX / round).max(1);
     let roots = central_switches(topology, ROOTS_MAX.min(affordable));
+    let confined = Confined::by(topology, policy);
     let passes = (affordable / roots.len()).min(PASSES);
     (roots.into_iter())
         .map(|root| {
-            let routing = Builder::new(topology, &policy.traffic, root).routing(&groups, passes);
+            let routing = Builder::new(topology, &policy.traffic, &confined, root).routing(&groups, passes);
             (Measure::of(topology, &policy.traffic, &routing), routing)
         })
         .min_by(|(a, _), (b, _)| a.time_max.total_cmp(&b.time_max).then(a.hops_total.cmp(&b.hops_total)))
@@ -101,22 +106,51 @@ fn search(topology: &Topology, from: SwitchId) -> BreadthFirst<SwitchId, Channel
     breadth_first(topology.switches().len(), [from], |switch| topology.neighbours(switch))
 }
 
+/// All switches, nearest to the root first within each part: the root's part, then always one next to those before, from its switch
+/// with the most cables to them.
+fn part_by_part(topology: &Topology, confined: &Confined, root: SwitchId) -> Vec<SwitchId> {
+    if confined.is_empty() {
+        return search(topology, root).order;
+    }
+    let count = topology.switches().len();
+    let mut order = Vec::with_capacity(count);
+    // How many cables each switch has to those that are in order.
+    let mut met = vec![0_usize; count];
+    let mut placed = vec![false; count];
+    let mut next = Some(root);
+    while let Some(root) = next {
+        let inside = breadth_first(count, [root], |switch| {
+            let same = move |head: &SwitchId| confined.part(*head) == confined.part(root);
+            topology.neighbours(switch).filter(move |(_, head)| same(head))
+        });
+        for &switch in &inside.order {
+            placed[switch.index()] = true;
+            topology.neighbours(switch).for_each(|(_, head)| met[head.index()] += 1);
+        }
+        order.extend(inside.order);
+        let open = topology.switch_ids().filter(|switch| !placed[switch.index()] && met[switch.index()] > 0);
+        next = open.max_by_key(|switch| (met[switch.index()], Reverse(*switch)));
+    }
+    order
+}
+
 struct Builder<'a> {
     topology: &'a Topology,
     traffic: &'a Traffic,
-    /// `height[switch]`: position in breadth-first order from the root, which is 0.
+    confined: &'a Confined,
+    /// `height[switch]`: position in breadth-first order from the root, which is 0, part by part.
     height: Vec<usize>,
     /// `load[channel]`: time to carry the demand that crosses it, in demand on the fastest link.
     load: Vec<f64>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(topology: &'a Topology, traffic: &'a Traffic, root: SwitchId) -> Self {
+    fn new(topology: &'a Topology, traffic: &'a Traffic, confined: &'a Confined, root: SwitchId) -> Self {
         let mut height = vec![0; topology.switches().len()];
-        for (position, switch) in search(topology, root).order.into_iter().enumerate() {
+        for (position, switch) in part_by_part(topology, confined, root).into_iter().enumerate() {
             height[switch.index()] = position;
         }
-        Self { topology, traffic, height, load: vec![0.0; topology.channel_count()] }
+        Self { topology, traffic, confined, height, load: vec![0.0; topology.channel_count()] }
     }
 
     /// Trees for all groups, each built against the loads of the others.
@@ -176,10 +210,14 @@ impl<'a> Builder<'a> {
             let load = self.load[channel.index()] / peak;
             if pass == 0 { 1.0 + 0.3 * load } else { 0.2 + exp(6.0 * (load - 1.0)) * (1.0 + pass as f64) }
         };
-        let up = self.cheapest([(source, Length(0.0))], &price, |channel| self.is_up(channel));
+        let allowed = |channel: ChannelId| {
+            let [tail, head] = [self.topology.tail(channel), self.topology.head(channel)].map(SwitchId::index);
+            self.confined.allows(source.index(), tail, head)
+        };
+        let up = self.cheapest([(source, Length(0.0))], &price, |channel| self.is_up(channel) && allowed(channel));
         let ancestors = up.order.iter().map(|&switch| (switch, up.cost[switch.index()]));
         let Dijkstra { mut order, cost, inward: down } = self.cheapest(ancestors, &price, |channel| {
-            !self.is_up(channel) && !up.has_reached(self.topology.head(channel))
+            !self.is_up(channel) && !up.has_reached(self.topology.head(channel)) && allowed(channel)
         });
         let inward = |switch: SwitchId| down[switch.index()].or(up.inward[switch.index()]);
         let mut needed: Vec<bool> =

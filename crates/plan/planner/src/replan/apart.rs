@@ -67,7 +67,7 @@ pub(super) fn set_apart(mender: &mut Mender<'_>, seats: &mut Seats<'_>, mut move
         let moved = users.into_iter().any(|(_, at)| {
             let Some(left) = looks.checked_sub(1) else { return false };
             looks = left;
-            let grower = grower.get_or_insert_with(|| Grower::new(mender.topology));
+            let grower = grower.get_or_insert_with(|| Grower::new(mender.topology, mender.confined.clone()));
             seats.reseat(mender, grower, &mut movers[at], peak, limits)
         });
         if !moved {

@@ -157,6 +157,9 @@ impl Joint {
         self.parts.iter().for_each(|(channel, part)| mender.load[channel.index()] -= part);
         let ways = self.ways(mender, tree, peak, limits);
         for way in ways {
+            if !self.keeps(mender, tree, &way.channels) {
+                continue;
+            }
             let dependencies = self.dependencies(&way);
             if !mender.climbs_along(tree.lane, &dependencies) {
                 // A new numbering is rarely found, and looking for one is dear.
@@ -164,10 +167,7 @@ impl Joint {
                 limits.tries = left;
             }
             if mender.admit(tree.lane, &dependencies) {
-                mender.spread_out(tree.links);
-                mender.part(ChannelId::forward(self.link));
-                way.channels.iter().for_each(|channel| mender.join(*channel));
-                mender.trim();
+                self.tie(mender, tree.links, &way.channels);
                 *tree.links = mender.links();
                 let moved = Self::new(mender, self.tree, tree.links, way.channels[0].link(), tree.flows);
                 moved.parts.iter().for_each(|(channel, part)| mender.load[channel.index()] += part);
@@ -177,6 +177,23 @@ impl Joint {
         }
         self.parts.iter().for_each(|(channel, part)| mender.load[channel.index()] += part);
         false
+    }
+
+    /// Whether flows keep to their parts of planes with other channels in place of the link.
+    fn keeps(&self, mender: &mut Mender<'_>, tree: &Mended<'_>, channels: &[ChannelId]) -> bool {
+        if mender.confined.is_empty() {
+            return true;
+        }
+        self.tie(mender, tree.links, channels);
+        mender.weigh(tree.flows)
+    }
+
+    /// Lays the tree out as it would be with other channels in place of the link.
+    fn tie(&self, mender: &mut Mender<'_>, links: &[LinkId], channels: &[ChannelId]) {
+        mender.spread_out(links);
+        mender.part(ChannelId::forward(self.link));
+        channels.iter().for_each(|channel| mender.join(*channel));
+        mender.trim();
     }
 
     /// Ways that keep below the peak, best first, with the loads less this joint's parts.

@@ -20,7 +20,7 @@ use fabric::{
     graph::{BreadthFirst, TopologicalOrder, breadth_first},
 };
 
-use crate::{dependency::Dependency, fan::Direction, measure::crossed};
+use crate::{confined::Confined, dependency::Dependency, fan::Direction, measure::crossed};
 
 /// Ways of tying a piece that are tried against the numbering as it is.
 const CLIMBING_TRIES_MAX: usize = 96;
@@ -58,6 +58,8 @@ pub(crate) enum Cycles {
 pub(crate) struct Mender<'a> {
     pub(super) topology: &'a Topology,
     pub(super) cycles: Cycles,
+    /// Which channels trees may not take.
+    pub(super) confined: Confined,
     /// Links that are not to be used, though they are there; ascending.
     without: Vec<LinkId>,
     /// One a lane.
@@ -84,6 +86,7 @@ impl<'a> Mender<'a> {
         Self {
             topology,
             cycles,
+            confined: Confined::default(),
             without: Vec::new(),
             orders,
             load: vec![0.0; topology.channel_count()],
@@ -96,6 +99,11 @@ impl<'a> Mender<'a> {
             dependencies: Vec::new(),
             weights: Vec::new(),
         }
+    }
+
+    /// Has flows keep to their parts of planes.
+    pub(super) fn confine(&mut self, confined: Confined) {
+        self.confined = confined;
     }
 
     /// Forbids links that are there, given ascending.
@@ -135,9 +143,9 @@ impl<'a> Mender<'a> {
     pub(crate) fn take(&mut self, lane: u8, links: &[LinkId], flows: &[Flow]) -> Option<Vec<LinkId>> {
         self.spread_out(links);
         let is_trimmed = self.trim();
-        self.weigh(flows);
+        let keeps = self.weigh(flows);
         let climbs = self.cycles == Cycles::Allowed || self.climbs_along(lane, &self.dependencies);
-        (climbs && self.reached_all() && self.settle(lane))
+        (keeps && climbs && self.reached_all() && self.settle(lane))
             .then(|| if is_trimmed { self.links() } else { links.to_vec() })
     }
 
@@ -145,7 +153,9 @@ impl<'a> Mender<'a> {
     pub(super) fn dependencies_of(&mut self, links: &[LinkId], flows: &[Flow]) -> &[Dependency] {
         self.spread_out(links);
         self.dependencies.clear();
-        flows.iter().for_each(|flow| self.trace(flow));
+        flows.iter().for_each(|flow| {
+            self.trace(flow);
+        });
         &self.dependencies
     }
 
@@ -199,7 +209,8 @@ impl<'a> Mender<'a> {
             arrival[root.index()] = Some(i64::MIN);
             for &channel in &climbing {
                 let [tail, head] = ends(channel);
-                let open = arrival[head].is_none() && kept[head].is_none_or(|kept| kept == channel);
+                let allowed = self.confined.allows(root.index(), tail, head);
+                let open = allowed && arrival[head].is_none() && kept[head].is_none_or(|kept| kept == channel);
                 if open && arrival[tail].is_some_and(|arrival| arrival < key(channel)) {
                     arrival[head] = Some(key(channel));
                     grown[head] = Some(channel);
@@ -263,7 +274,9 @@ impl<'a> Mender<'a> {
         self.dependencies.clear();
         let mut peak: f64 = 0.0;
         for flow in flows {
-            self.trace(flow);
+            if !self.trace(flow) {
+                return None;
+            }
             for at in 1..self.order.len() {
                 let switch = self.order[at].index();
                 let Some(channel) = self.inward[switch] else { continue };
@@ -325,8 +338,10 @@ impl<'a> Mender<'a> {
         }
     }
 
-    /// Adds the dependencies of a flow along the tree; leaves `order`, `inward` and `below` filled.
-    pub(super) fn trace(&mut self, flow: &Flow) {
+    /// Adds the dependencies of a flow along the tree, and says whether it keeps to its part; leaves `order`, `inward` and `below`
+    /// filled.
+    pub(super) fn trace(&mut self, flow: &Flow) -> bool {
+        let mut keeps = true;
         self.hang_from(flow.root);
         for &switch in &self.order {
             self.below[switch.index()] = match &flow.peers {
@@ -339,6 +354,7 @@ impl<'a> Mender<'a> {
             let below = self.below[switch.index()];
             let Some(last) = self.inward[switch.index()].filter(|_| below > 0) else { continue };
             let parent = self.topology.tail(last);
+            keeps &= self.confined.allows(flow.root.index(), parent.index(), switch.index());
             self.below[parent.index()] += below;
             self.carried[parent.index()] += self.carried[switch.index()];
             if let Some(first) = self.inward[parent.index()] {
@@ -348,14 +364,16 @@ impl<'a> Mender<'a> {
                 });
             }
         }
+        keeps
     }
 
-    /// Finds what flows along the tree depend on, and what they add to channels.
-    pub(super) fn weigh(&mut self, flows: &[Flow]) {
+    /// Finds what flows along the tree depend on, and what they add to channels; says whether they keep to their parts.
+    pub(super) fn weigh(&mut self, flows: &[Flow]) -> bool {
+        let mut keeps = true;
         self.dependencies.clear();
         self.weights.clear();
         for flow in flows {
-            self.trace(flow);
+            keeps &= self.trace(flow);
             for at in 1..self.order.len() {
                 let switch = self.order[at].index();
                 if let Some(channel) = self.inward[switch].filter(|_| self.below[switch] > 0) {
@@ -365,6 +383,7 @@ impl<'a> Mender<'a> {
                 }
             }
         }
+        keeps
     }
 
     /// Adds the finished tree's dependencies and loads, as they were weighed.
@@ -532,7 +551,11 @@ impl<'a> Mender<'a> {
         for way in ways.iter().take(RENUMBERING_TRIES_MAX) {
             way.iter().for_each(|&channel| self.join(channel));
             self.dependencies.clear();
-            flows.iter().for_each(|flow| self.trace(flow));
+            let keep = flows.iter().fold(true, |keep, flow| self.trace(flow) && keep);
+            if !keep {
+                way.iter().for_each(|&channel| self.part(channel));
+                continue;
+            }
             if self.cycles == Cycles::Allowed || self.orders[usize::from(lane)].accepts(&self.dependencies) {
                 return Some(());
             }
@@ -571,8 +594,7 @@ impl<'a> Mender<'a> {
     /// Whether a flow respects the channel order along the tree as the numbering is.
     fn climbs(&mut self, lane: u8, flow: &Flow) -> bool {
         self.dependencies.clear();
-        self.trace(flow);
-        self.climbs_along(lane, &self.dependencies)
+        self.trace(flow) && self.climbs_along(lane, &self.dependencies)
     }
 
     /// Whether dependencies respect the channel order as the numbering is.

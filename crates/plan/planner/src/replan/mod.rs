@@ -48,6 +48,7 @@ pub(crate) use self::{
 };
 use crate::{
     broadcast,
+    confined::Confined,
     fan::{Direction, for_each_fan},
     frames::{self, Flooding, Frames},
     number,
@@ -160,11 +161,13 @@ fn fit(
     let mut orders = numberings(topology, previous, relation, lanes);
     let volumes = Volumes::new(topology, &policy.traffic);
     let mut flows = choices.flows(topology, &volumes, trees.len());
+    let confined = Confined::by(topology, policy);
     let mut first = Vec::new();
     let mut lifts_left = LIFTS_MAX;
     let mut sufferers_max = trees.len() / SUFFERERS_PART;
     let (mut mender, mut links, stuck) = loop {
         let mut mender = Mender::new(topology, cycles, orders);
+        mender.confine(confined.clone());
         let (links, stuck) = tie_all(&mut mender, &trees, &flows, &first);
         if stuck.is_empty() || lifts_left == 0 {
             break (mender, links, stuck);

@@ -276,7 +276,7 @@ fn reattach_rising(net: &Net, root: usize, rank: &[u32], price: &[f32], inward: 
         .min()
         .unwrap_or(u32::MAX);
     let mut best = (f32::INFINITY, NONE);
-    'candidates: for channel in net.into(switch) {
+    'candidates: for channel in net.into(switch).filter(|channel| net.allows(root, *channel)) {
         let mut at = net.tail(channel);
         let own = rank[channel as usize];
         if own >= latest || (at != root && (inward[at] == NONE || rank[inward[at] as usize] >= own)) {

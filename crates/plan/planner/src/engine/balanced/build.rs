@@ -75,7 +75,8 @@ impl Builder {
             Rule::Strict(rank, Lateness::Costs(highest)) => cost + highest * rank[channel as usize] as f32 * scale,
             Rule::Free | Rule::Soft(..) => cost,
         };
-        for &channel in roots.iter().flat_map(|root| net.from(*root)) {
+        let allowed = |channel: u32| roots.iter().all(|root| net.allows(*root, channel));
+        for &channel in roots.iter().flat_map(|root| net.from(*root)).filter(|channel| allowed(**channel)) {
             let key = key_of(self.cost[net.tail(channel)] + price[channel as usize], channel);
             let head = net.head(channel);
             if key < self.key[head] && !self.done[head] {
@@ -101,7 +102,7 @@ impl Builder {
                 };
             for &next in net.from(switch) {
                 let head = net.head(next);
-                if self.done[head] {
+                if self.done[head] || !allowed(next) {
                     continue;
                 }
                 let mut cost = self.cost[switch] + price[next as usize];

@@ -196,7 +196,8 @@ impl<'a> Contest<'a> {
     /// On a torus, lets trees compete that are images of a few, which are searched for first.
     fn add_folded(&mut self, lanes: usize, work: &mut Work<'_>) {
         // On one lane, orders that are alike under reflections alone are no better than the cuts that they come from.
-        if self.net.switches < PORTFOLIO.images_switches_min || lanes < 2 {
+        // Images of a tree that keeps to its plane need not keep to theirs.
+        if self.net.switches < PORTFOLIO.images_switches_min || lanes < 2 || !self.net.confined.is_empty() {
             return;
         }
         let Some((symmetry, exchanged)) = images::symmetries(self.topology, self.policy, self.net, lanes) else {

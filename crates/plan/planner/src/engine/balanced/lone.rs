@@ -12,6 +12,7 @@ use super::{
     build::{Builder, Rule},
     net::{NONE, Net},
 };
+use crate::confined::Confined;
 
 /// A topology ready to grow trees in.
 pub(crate) struct Grower {
@@ -22,8 +23,8 @@ pub(crate) struct Grower {
 
 impl Grower {
     /// Cost: O(channels · channels at a switch).
-    pub(crate) fn new(topology: &Topology) -> Self {
-        let net = Net::new(topology, 1.0);
+    pub(crate) fn new(topology: &Topology, confined: Confined) -> Self {
+        let net = Net::new(topology, 1.0).confined(confined);
         let (builder, inward) = (Builder::new(&net), vec![NONE; net.switches]);
         Self { net, builder, inward }
     }

@@ -57,6 +57,7 @@ use crate::{
     StepLimit, Watch,
     bound::bound,
     cap::{self, Rules},
+    confined::Confined,
     demand::Demand,
     engine::tree,
     measure::Measure,
@@ -81,10 +82,11 @@ use self::{
 /// Most entries of a table by source and switch; where more were needed, routes of other engines are all there is.
 const TABLE_MAX: usize = 1 << 25;
 
-/// Whether sources have to share trees, and the search sees to that itself.
+/// Whether sources have to share trees, and the search sees to that itself; where trees keep to planes, it does not.
 pub(crate) fn shares_trees(topology: &Topology, policy: &Policy) -> bool {
     let sources = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).count();
     is_simple(policy, sources)
+        && policy.planes.is_empty()
         && policy.tagging != Tagging::SourceDestination
         && sources * topology.switches().len() <= TABLE_MAX
         && number::capacity(topology, policy) < sources
@@ -99,7 +101,7 @@ fn is_simple(policy: &Policy, sources: usize) -> bool {
 /// fits any limit. `bound` is a time of the most loaded channel that no routing can go below, in demand on the fastest link.
 pub(crate) fn route(topology: &Topology, policy: &Policy, bound: f64, watch: &mut dyn Watch) -> Vec<Routing> {
     let sharing = Sharing::new(topology, policy);
-    let net = Net::new(topology, sharing.pairs_per_unit);
+    let net = Net::new(topology, sharing.pairs_per_unit).confined(Confined::by(topology, policy));
     let with_hosts = net.hosts.iter().filter(|hosts| **hosts > 0).count();
     let mut routings = if with_hosts * net.switches <= TABLE_MAX {
         search(topology, policy, &net, &sharing, bound, with_hosts, watch)
@@ -132,20 +134,23 @@ fn search(
     watch: &mut dyn Watch,
 ) -> Vec<Routing> {
     let trees = number::capacity(topology, policy);
-    if let Some(perfect) = structured::perfect_by_pair(topology, policy, trees, bound) {
+    // Whoever takes a tree for its planes has a tree for every source, or what is left of those.
+    let is_confined = !policy.planes.is_empty();
+    if let Some(perfect) = structured::perfect_by_pair(topology, policy, trees, bound).filter(|_| !is_confined) {
         return vec![perfect];
     }
     let mut contest = Contest::new(topology, policy, net, sharing, bound);
-    if !is_simple(policy, sources) || !pack::applies(policy, sources, trees) {
+    if is_confined || !is_simple(policy, sources) || !pack::applies(policy, sources, trees) {
         // All-to-all is its own likeness.
         let by_matrix = policy.traffic != Traffic::AllToAll;
-        let scarce = by_matrix && trees < sources && policy.tagging != Tagging::SourceDestination;
+        let scarce = !is_confined && by_matrix && trees < sources && policy.tagging != Tagging::SourceDestination;
         let shared = if scarce { shared_alike(topology, policy, sources, watch) } else { None };
         contest.run(&mut Work::new(watch));
         let mut routings = contest.finish();
         // What is left of a tree for every source may be worse, though those were made for this matrix.
         let rules = if policy.flow_control == FlowControl::None { Rules::Any } else { Rules::Increasing };
-        let left = routings.first().and_then(|own| cap::fit(topology, &policy.traffic, own, trees, rules));
+        let left =
+            routings.first().and_then(|own| cap::fit(topology, &policy.traffic, own, trees, (rules, &net.confined)));
         let time = |routing: &Routing| {
             Measure::of(topology, &policy.traffic, &routing.clone().tagged(topology, policy.tagging)).time_max
         };

@@ -14,6 +14,7 @@ use std::ops::Range;
 use fabric::{ChannelId, Topology};
 
 use super::symmetry::Symmetry;
+use crate::confined::Confined;
 
 /// No channel: the entry of a root, and of switches that a tree leaves out.
 pub(super) const NONE: u32 = u32::MAX;
@@ -47,6 +48,8 @@ pub(super) struct Net {
     number: Vec<u32>,
     /// `reverse[channel]`.
     reverse: Vec<u32>,
+    /// Which channels trees may not take.
+    pub(super) confined: Confined,
     /// Under which trees and orders are kept alike; then only some of the sources are searched for.
     pub(super) symmetry: Option<Symmetry>,
     /// `twins[channel · twins_each ..]`: the channel's images, of which the first so many are so on the same lane.
@@ -109,11 +112,23 @@ impl Net {
             into_start,
             id,
             number,
+            confined: Confined::default(),
             symmetry: None,
             twins: (0..channels as u32).collect(),
             twins_each: 1,
             twins_by_lane: 1,
         }
+    }
+
+    /// The same, for trees that keep to planes.
+    pub(super) fn confined(self, confined: Confined) -> Self {
+        Self { confined, ..self }
+    }
+
+    /// Whether a tree from `root` may go on by a channel.
+    #[inline]
+    pub(super) fn allows(&self, root: usize, channel: u32) -> bool {
+        self.confined.is_empty() || self.confined.allows(root, self.tail(channel), self.head(channel))
     }
 
     /// The same, for a search that keeps trees and orders alike.

@@ -202,7 +202,7 @@ fn sweep_tree(
         }
         visits += 1;
         let current = inward[switch];
-        promising.retain(|&channel| channel != current);
+        promising.retain(|&channel| channel != current && net.allows(root, channel));
         if promising.is_empty() {
             continue;
         }

@@ -7,6 +7,7 @@ use super::{Limits, pack};
 use crate::{
     StepLimit,
     cap::{self, Rules},
+    confined::Confined,
     engine::balanced::{
         branch::Scratch,
         converter::Converter,
@@ -175,7 +176,11 @@ fn shared_trees_are_never_worse_than_capped_ones() {
             let time = |routing: &Routing| Measure::of(&topology, &Traffic::AllToAll, routing).time_max;
             let shared_time = shared.first().map(time).expect("a single tree at least");
             for routing in &routings {
-                let Some(capped) = cap::fit(&topology, &Traffic::AllToAll, routing, trees, rules) else { continue };
+                let Some(capped) =
+                    cap::fit(&topology, &Traffic::AllToAll, routing, trees, (rules, &Confined::default()))
+                else {
+                    continue;
+                };
                 let capped_time = time(&merge(&topology, capped));
                 compared += 1;
                 better += usize::from(shared_time < capped_time);

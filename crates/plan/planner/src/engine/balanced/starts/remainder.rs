@@ -14,6 +14,7 @@ use fabric::{FlowControl, Traffic};
 
 use crate::{
     cap::{self, Rules},
+    confined::Confined,
     engine::balanced::{
         converter::Converter,
         improve::{Candidate, is_better},
@@ -42,6 +43,6 @@ fn fitted(converter: &Converter<'_>, routing: &Routing, trees: usize) -> Option<
         FlowControl::None => Rules::Any,
         FlowControl::Pause | FlowControl::Pfc(_) => Rules::Increasing,
     };
-    let fitted = cap::fit(converter.topology, &Traffic::AllToAll, routing, trees, rules)?;
+    let fitted = cap::fit(converter.topology, &Traffic::AllToAll, routing, trees, (rules, &Confined::default()))?;
     converter.whole(&merge(converter.topology, fitted))
 }

@@ -75,6 +75,9 @@ fn seed(
     (start, routing): (Start, Routing),
 ) -> Option<Seed> {
     let Assignment::Source(choice) = &routing.assignment else { return None };
+    if !net.confined.holds(topology, &routing) {
+        return None;
+    }
     let lanes = lanes::place(topology, policy, EngineName::Balanced, &routing).ok()?;
     let rank = match policy.flow_control {
         FlowControl::None => Vec::new(),
