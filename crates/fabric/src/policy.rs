@@ -84,12 +84,8 @@ impl Policy {
             }
             Traffic::AllToAll | Traffic::Matrix(_) => return Ok(Cow::Borrowed(&self.traffic)),
         }
-        let pairs = topology.host_ids().flat_map(|source| topology.host_ids().map(move |to| (source, to)));
-        let demands = pairs.filter(|&(source, to)| self.exchange(topology, source, to));
-        let demands = demands.map(|(source, destination)| Demand { source, destination, amount: 1.0 });
-        // One more than a matrix takes is enough to have it refused.
-        let demands = demands.take(crate::DEMANDS_MAX + 1).collect();
-        TrafficMatrix::new(topology.hosts().len(), demands).map(|matrix| Cow::Owned(Traffic::Matrix(matrix)))
+        let receivers = |source| topology.host_ids().filter(move |to| self.exchange(topology, source, *to));
+        TrafficMatrix::of_ones(topology.hosts().len(), receivers).map(|matrix| Cow::Owned(Traffic::Matrix(matrix)))
     }
 
     /// The floods that do not leave by a port.

@@ -115,6 +115,36 @@ impl TrafficMatrix {
         Ok(Self { start, entries })
     }
 
+    /// A matrix in which each host sends one to each of those that `receivers` names, ascending and without itself.
+    /// Cost: O(demands).
+    ///
+    /// # Errors
+    /// [`TrafficError::TooMany`].
+    ///
+    /// # Panics
+    /// In debug builds, if the receivers of a host do not ascend, or it is one of them.
+    pub fn of_ones<R: Iterator<Item = HostId>>(
+        hosts: usize,
+        receivers: impl Fn(HostId) -> R,
+    ) -> Result<Self, TrafficError> {
+        let (mut start, mut entries) = (Vec::with_capacity(hosts + 1), Vec::new());
+        start.push(0);
+        for source in HostId::all(hosts) {
+            let first = entries.len();
+            entries.extend(receivers(source).map(|receiver| (receiver, 1.0)));
+            let row = &entries[first..];
+            debug_assert!(
+                row.windows(2).all(|pair| pair[0].0 < pair[1].0) && row.iter().all(|entry| entry.0 != source)
+            );
+            // Nobody waits for what is refused anyway.
+            if entries.len() > DEMANDS_MAX {
+                return Err(TrafficError::TooMany(entries.len()));
+            }
+            start.push(entries.len());
+        }
+        Ok(Self { start, entries })
+    }
+
     /// For how many hosts it is.
     pub fn hosts(&self) -> usize {
         self.start.len() - 1

@@ -8,8 +8,8 @@ use std::{
 
 use fabric::{
     Admin, Assignment, Attachment, ChannelId, Demand, DeviceIntent, FdbRun, FlowControl, HostId, HostRun, LinkId, Mac,
-    PairRun, Policy, PortId, PortIntent, Proof, Rails, Subnet, SwitchId, SwitchOver, SwitchSpec, Topology,
-    TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool, VlanSet, dividing_links, rng::Rng,
+    PairRun, PlanePairs, Planes, Policy, PortId, PortIntent, Proof, Rails, Subnet, SwitchId, SwitchOver, SwitchSpec,
+    Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool, VlanSet, dividing_links, rng::Rng,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..60;
@@ -384,4 +384,62 @@ fn stations_are_the_addresses_of_their_subnet_in_order() {
     let lanes =
         [FlowControl::None, FlowControl::Pause, FlowControl::Pfc(1), FlowControl::Pfc(8)].map(FlowControl::lanes);
     assert_eq!(lanes, [None, Some(1), Some(1), Some(8)]);
+}
+
+/// Planes by definition: switches of one plane reach each other over links in service between switches of it; two machines with two
+/// ports each have paths apart if they meet so in two planes.
+#[test]
+fn planes_link_machines_as_their_switches_reach_each_other() {
+    let mut disjoint = 0;
+    for seed in 0..10 * SEEDS.end {
+        let mut rng = Rng::new(seed);
+        let topology = random_fabric(&mut rng);
+        let count = topology.switches().len();
+        let planes = Planes::new((0..count).map(|_| rng.below(2) as u8).collect());
+        let drained: BTreeSet<LinkId> = topology.link_ids().filter(|_| rng.below(5) == 0).collect();
+        let mut reach: Vec<Vec<bool>> = (0..count).map(|a| (0..count).map(|b| a == b).collect()).collect();
+        for link in topology.link_ids().filter(|link| !drained.contains(link)) {
+            let ends = [topology.link(link).a, topology.link(link).b].map(|port| topology.port(port).switch);
+            if planes.of(ends[0]) == planes.of(ends[1]) {
+                reach[ends[0].index()][ends[1].index()] = true;
+                reach[ends[1].index()][ends[0].index()] = true;
+            }
+        }
+        for via in 0..count {
+            for a in 0..count {
+                for b in 0..count {
+                    reach[a][b] |= reach[a][via] && reach[via][b];
+                }
+            }
+        }
+        let parts = planes.parts(&topology, &drained);
+        for (a, b) in topology.switch_ids().flat_map(|a| topology.switch_ids().map(move |b| (a, b))) {
+            let same = parts.by_switch()[a.index()] == parts.by_switch()[b.index()];
+            assert_eq!(same, reach[a.index()][b.index()], "seed {seed}: {a:?} and {b:?}");
+        }
+        let active = |machine| -> Vec<SwitchId> {
+            let hosts = topology.machine(machine).hosts().filter(|host| !topology.host(*host).standby);
+            hosts.map(|host| topology.switch_of(host)).collect()
+        };
+        let mut expected = (0, 0);
+        for (a, b) in topology.machine_ids().flat_map(|a| topology.machine_ids().map(move |b| (a, b))) {
+            let (ours, theirs) = (active(a), active(b));
+            if a >= b || ours.len() < 2 || theirs.len() < 2 {
+                continue;
+            }
+            let meets = |plane: u8| {
+                let pairs = ours.iter().flat_map(|a| theirs.iter().map(move |b| (a, b)));
+                let mut here = pairs.filter(|(a, b)| planes.of(**a) == plane && planes.of(**b) == plane);
+                here.any(|(a, b)| reach[a.index()][b.index()])
+            };
+            let met = (0..2).filter(|plane| meets(*plane)).count();
+            assert_eq!(parts.links(&topology, a, b).len(), met, "seed {seed}: {a:?} and {b:?}");
+            expected = (expected.0 + 1, expected.1 + u64::from(met == 2));
+        }
+        let PlanePairs { all, disjoint: found, example } = parts.pairs(&topology);
+        assert_eq!((all, found), expected, "seed {seed}");
+        assert_eq!(example.is_some(), all > found, "seed {seed}");
+        disjoint += found;
+    }
+    assert!(disjoint > 0);
 }

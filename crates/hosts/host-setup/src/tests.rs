@@ -52,6 +52,34 @@ ip -4 rule add from 10.7.1.2 table 1002 priority 1002
     }
 }
 
+/// Links join ports of one plane, whatever their order, and machines that meet in one plane alone are left out.
+#[test]
+fn settings_of_ri2n_name_ports_of_one_plane() {
+    let text = "links: [\"s1:1 -- s3:1\", \"s2:9 -- s4:1\", \"s1:9 -- s2:1\"]\nswitches: {s1: {}, s2: {}, s3: {}, s4: {}}\nmachines:\n  \
+                a: {nics: {eth0: {mac: \"02:00:00:00:01:01\", port: \"s1:2\"}, eth1: {mac: \"02:00:00:00:01:02\", port: \"s2:2\"}}}\n  \
+                b: {nics: {eth0: {mac: \"02:00:00:00:01:03\", port: \"s4:3\"}, eth1: {mac: \"02:00:00:00:01:04\", port: \"s3:3\"}}}\n  \
+                c: {nics: {eth0: {mac: \"02:00:00:00:01:05\", port: \"s1:4\"}, eth1: {mac: \"02:00:00:00:01:06\", port: \"s3:4\"}}}\n";
+    let topology = parse_native("test.yaml", text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let planes = planner::planes(&topology, &Default::default(), None).expect("a and b have two paths");
+    let plan = planner::plan(&topology, &Policy { planes, ..Policy::default() }, None).expect("four switches");
+    let of = |name| HostSetup::new(&plan, "d1", machine(&plan, name)).expect("two ports").ri2n();
+    let address = |host: &str| {
+        let id = plan.topology.host_ids().find(|id| plan.topology.host(*id).name == host).expect("of the plan");
+        plan.host_intent(id).address
+    };
+    let (a0, a1, b0, b1) = (address("a/eth0"), address("a/eth1"), address("b/eth0"), address("b/eth1"));
+    let text = of("a").expect("planes");
+    let link = |ours, theirs| format!("{{local = \"{ours}\", remote = \"{theirs}\"}}");
+    let mut links = [link(a0, b1), link(a1, b0)];
+    if !text.contains(&format!("[{}]", links.join(", "))) {
+        links.reverse();
+    }
+    assert!(text.ends_with(&format!("\n# b\n[[peer]]\nlinks = [{}]\n", links.join(", "))), "{text}");
+    assert_eq!(of("c"), None, "c has both its ports on one plane");
+    let plain = Plan { policy: Policy { planes: fabric::Planes::default(), ..plan.policy.clone() }, ..plan.clone() };
+    assert_eq!(HostSetup::new(&plain, "d1", machine(&plain, "a")).expect("two ports").ri2n(), None);
+}
+
 #[test]
 fn ports_with_ipv6_addresses_have_no_arp() {
     let plan = plan(["eth0", "eth1"], ["2001:db8:0:7::1", "2001:db8:0:7::2"], &Policy::default());

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use std::cell::OnceCell;
+
 use fabric::{ChannelId, Plan, Topology, Traffic, TrafficMatrix};
 
 use crate::{
@@ -123,17 +125,17 @@ struct Weigher<'a> {
     demand: Vec<f64>,
 }
 
-/// A matrix, and the same by receivers.
+/// A matrix, and the same by receivers once a fan asks for it.
 struct Matrix<'a> {
     sent: &'a TrafficMatrix,
-    received: TrafficMatrix,
+    received: OnceCell<TrafficMatrix>,
 }
 
 impl<'a> Weigher<'a> {
     fn new(topology: &'a Topology, traffic: &'a Traffic) -> Self {
         let matrix = match traffic {
             Traffic::AllToAll => None,
-            Traffic::Matrix(sent) => Some(Matrix { sent, received: sent.transposed() }),
+            Traffic::Matrix(sent) => Some(Matrix { sent, received: OnceCell::new() }),
         };
         let switches = topology.switches().len();
         Self { topology, matrix, pairs: vec![0; switches], demand: vec![0.0; switches] }
@@ -151,8 +153,8 @@ impl<'a> Weigher<'a> {
         };
         self.demand.fill(0.0);
         let by_owner = match fan.direction {
-            Direction::Outward => sent,
-            Direction::Inward => received,
+            Direction::Outward => *sent,
+            Direction::Inward => received.get_or_init(|| sent.transposed()),
         };
         for &(peer, amount) in fan.owners.iter().flat_map(|owner| by_owner.sent_by(*owner)) {
             if fan.peers.contains(peer) {

@@ -8,7 +8,7 @@
 //!     s2 ─── s3 ─── s4
 //! ```
 //! Switches that share machines are coloured group by group, so that neighbours differ. Exchanging two colours within a group
-//! keeps that, so groups are turned until planes hang together; switches without such machines join the plane that they connect
+//! keeps that, so groups are turned until planes hang together, and then single switches, at the price of a machine or two; switches without such machines join the plane that they connect
 //! most of. What is kept is the best by pairs of machines with paths of their own, then by how few parts planes fall into, then
 //! by how alike their capacities are.
 //!
@@ -162,6 +162,32 @@ impl Groups {
     }
 }
 
+/// A change of a colouring.
+enum Change<'a> {
+    /// In a group the one colour becomes the other, and the other way round.
+    Exchange(&'a [usize], u8, u8),
+    /// A switch gets a colour.
+    Recolour(usize, u8),
+}
+
+impl Change<'_> {
+    fn make(&self, colour: &mut [u8]) {
+        match *self {
+            Self::Recolour(switch, to) => colour[switch] = to,
+            Self::Exchange(group, a, b) => {
+                for switch in group {
+                    let of = &mut colour[*switch];
+                    *of = match *of {
+                        of if of == a => b,
+                        of if of == b => a,
+                        of => of,
+                    };
+                }
+            }
+        }
+    }
+}
+
 struct Search<'a> {
     topology: &'a Topology,
     drained: &'a BTreeSet<LinkId>,
@@ -187,33 +213,35 @@ impl Search<'_> {
         let mut looks = VISITS_MAX / BEGINNINGS / self.cost().max(1);
         loop {
             let before = best.0;
-            for group in &self.groups.members {
-                for (a, b) in (0..self.groups.planes as u8).flat_map(|a| (0..a).map(move |b| (b, a))) {
-                    if looks == 0 {
-                        return best;
-                    }
-                    looks -= 1;
-                    let mut turned = colour.clone();
-                    for switch in group {
-                        let of = &mut turned[*switch];
-                        *of = if *of == a {
-                            b
-                        } else if *of == b {
-                            a
-                        } else {
-                            *of
-                        };
-                    }
-                    let found = self.filled(&turned);
-                    if found.0 > best.0 {
-                        (best, colour) = (found, turned);
-                    }
+            for change in self.changes() {
+                if looks == 0 {
+                    return best;
+                }
+                looks -= 1;
+                let mut turned = colour.clone();
+                change.make(&mut turned);
+                let found = self.filled(&turned);
+                if found.0 > best.0 {
+                    (best, colour) = (found, turned);
                 }
             }
             if best.0 == before {
                 return best;
             }
         }
+    }
+
+    /// All changes of a colouring that are tried: two colours exchanged within a group, and then, where not all machines can have
+    /// their ports on different planes, another colour for one switch.
+    fn changes(&self) -> impl Iterator<Item = Change<'_>> {
+        let planes = self.groups.planes as u8;
+        let exchanges = self.groups.members.iter().flat_map(move |group| {
+            let colours = (0..planes).flat_map(|a| (0..a).map(move |b| (b, a)));
+            colours.map(move |(a, b)| Change::Exchange(group, a, b))
+        });
+        let switches = self.groups.members.iter().flatten();
+        let single = switches.flat_map(move |switch| (0..planes).map(move |to| Change::Recolour(*switch, to)));
+        exchanges.chain(single)
     }
 
     /// The planes of a colouring of groups: free switches join where they connect most.

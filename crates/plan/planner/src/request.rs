@@ -16,6 +16,11 @@ pub(crate) fn check_request(topology: &Topology, policy: &Policy) -> Result<(), 
     if !policy.traffic.fits(topology.hosts().len()) {
         return Err(PlanError::OtherTraffic { hosts: topology.hosts().len() });
     }
+    let (of, switches) = (policy.planes.by_switch().len(), topology.switches().len());
+    if !policy.planes.is_empty() && of != switches {
+        let reason = format!("the planes are of {of} switches, where there are {switches}");
+        return Err(PlanError::NoPlanes { reason });
+    }
     for switch in topology.switches() {
         let refuse = |needs: &'static str| {
             let (switch, model) = (switch.name.clone(), switch.model.name.clone());

@@ -6,12 +6,12 @@ mod common;
 use std::collections::BTreeSet;
 
 use fabric::{
-    FindingKind, FlowControl, HostId, LinkId, Mac, Plan, Planes, Policy, Rails, Resilience, Severity, SwitchId,
+    Drain, FindingKind, FlowControl, HostId, LinkId, Mac, Plan, Planes, Policy, Rails, Resilience, Severity, SwitchId,
     SwitchSpec, Tagging, Topology, TopologyBuilder,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
-use planner::{PlanError, StepLimit, plan, plan_with, planes};
+use planner::{PlanError, StepLimit, drain, plan, plan_with, planes};
 
 const RATE_BPS: u64 = 1_000_000_000;
 
@@ -185,7 +185,13 @@ fn plans_of_random_cablings_keep_to_their_planes() {
             resilience: [Resilience::None, Resilience::OneLink][rng.below(2)],
             ..Policy::default()
         };
-        let planes = match planes(&topology, &BTreeSet::new(), None) {
+        let drained = match rng.below(3) {
+            0 => BTreeSet::from([LinkId::new(rng.below(topology.links().len()))]),
+            _ => BTreeSet::new(),
+        };
+        let Ok(drain) = drain(&topology, &BTreeSet::new(), &drained) else { continue };
+        let policy = Policy { drain, ..policy };
+        let planes = match planes(&topology, &policy.drain.links, None) {
             Ok(planes) => planes,
             Err(PlanError::NoPlanes { .. }) => continue,
             Err(error) => panic!("seed {seed}: {error}"),
@@ -198,7 +204,7 @@ fn plans_of_random_cablings_keep_to_their_planes() {
         let report = verify::check(&plan);
         assert!(report.is_deployable(), "seed {seed}: {report}");
         let disjoint = assert_disjoint(&plan, &format!("seed {seed}"));
-        let found = policy.planes.parts(&topology, &BTreeSet::new()).pairs(&topology);
+        let found = policy.planes.parts(&topology, &policy.drain.links).pairs(&topology);
         assert!(found.disjoint <= disjoint && found.disjoint > 0, "seed {seed}");
         planned += 1;
         whole += u64::from(found.disjoint == found.all);
@@ -207,7 +213,7 @@ fn plans_of_random_cablings_keep_to_their_planes() {
         let mut builder = TopologyBuilder::of(&topology);
         builder.remove_links(&BTreeSet::from([gone]));
         if let Ok(fewer) = builder.finish() {
-            let same = Policy { planes: policy.planes.clone(), ..policy.clone() };
+            let same = Policy { drain: Drain::default(), ..policy.clone() };
             let again = plan_with(&fewer, &same, Some(&plan), &mut StepLimit::new(10)).expect("planned again");
             assert!(verify::check(&again).is_deployable(), "seed {seed}: {}", verify::check(&again));
             assert_disjoint(&again, &format!("seed {seed} again"));
@@ -240,6 +246,9 @@ fn machines_that_cannot_have_two_paths_are_named() {
     let same = machines("torus", "3x3", &[vec![0, 0], vec![4, 4]]);
     let refused = planes(&same, &BTreeSet::new(), None).expect_err("one switch each");
     assert!(refused.to_string().contains("m0 and m1"), "{refused}");
+    let of_others = Policy { planes: Planes::new(vec![0; 3]), ..Policy::default() };
+    let refused = plan(&same, &of_others, None).expect_err("planes of three switches");
+    assert!(refused.to_string().contains("3 switches, where there are 9"), "{refused}");
     let single = machines("torus", "3x3", &[vec![0], vec![4, 5]]);
     let refused = planes(&single, &BTreeSet::new(), None).expect_err("one machine");
     assert!(refused.to_string().contains("no two machines have two ports each"), "{refused}");

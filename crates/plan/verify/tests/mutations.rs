@@ -10,7 +10,7 @@ use std::{
 use common::{Wish, clos, plan, ring, topology, topology_of, uneven_clos, vlan};
 use fabric::{
     Admin, Assignment, Certificate, Demand, EngineName, Failover, FailoverSummary, FdbEntry, FdbMode, FdbRun,
-    FindingKind as K, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Mac, PairRun, Plan,
+    FindingKind as K, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Mac, PairRun, Plan, Planes,
     PortIntent, PortRole, Proof, Resilience, Severity, SpanningTree, SwitchId, SwitchOver, Tagging, Traffic,
     TrafficMatrix, Tree, VlanId, VlanSet,
 };
@@ -886,6 +886,17 @@ const FAILURES: &[Case] = &[
         },
         &[K::DrainedInUse],
     ),
+    fatal(
+        "a spine of another plane in use",
+        leaves,
+        |p| {
+            let spine = p.topology.switch_ids().find(|switch| p.topology.hosts_of(*switch).is_empty());
+            let plane = p.topology.switch_ids().map(|switch| u8::from(Some(switch) == spine)).collect();
+            p.policy.planes = Planes::new(plane);
+        },
+        &[K::LeavesPlane],
+    ),
+    fatal("planes of other switches", ready, |p| p.policy.planes = Planes::new(vec![0]), &[K::PlanMismatch]),
     fatal("drained failures", ready, |p| failover_summary(p).drained += 1, &[K::SummaryMismatch]),
     fatal(
         "the load after the worst failure",

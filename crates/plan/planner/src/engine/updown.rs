@@ -155,13 +155,14 @@ impl<'a> Builder<'a> {
 
     /// Trees for all groups, each built against the loads of the others.
     fn routing(mut self, groups: &[Vec<HostId>], passes: usize) -> Routing {
+        let sent: Vec<Vec<(SwitchId, f64)>> = groups.iter().map(|group| self.sent(group)).collect();
         let mut links: Vec<Vec<ChannelId>> = vec![Vec::new(); groups.len()];
         let mut best: Option<(f64, Vec<Vec<ChannelId>>)> = None;
         for pass in 0..passes.max(1) {
-            for (group, inward) in groups.iter().zip(&mut links) {
-                self.weigh(group, inward, -1.0);
+            for ((group, sent), inward) in groups.iter().zip(&sent).zip(&mut links) {
+                self.weigh(sent, inward, -1.0);
                 *inward = self.tree_from(self.topology.switch_of(group[0]), pass);
-                self.weigh(group, inward, 1.0);
+                self.weigh(sent, inward, 1.0);
             }
             let peak = self.load.iter().copied().fold(0.0, f64::max);
             if best.as_ref().is_none_or(|(least, _)| peak < least * (1.0 - 1e-9)) {
@@ -178,10 +179,17 @@ impl<'a> Builder<'a> {
         Routing { numbering: Some(self.numbering()), ..Routing::by_source(trees.collect(), choice) }
     }
 
-    /// Adds or removes the load of a group's tree, given as inward channels, outermost last.
-    fn weigh(&mut self, group: &[HostId], inward: &[ChannelId], sign: f64) {
+    /// What a group sends to the hosts of each switch, zeros left out.
+    fn sent(&self, group: &[HostId]) -> Vec<(SwitchId, f64)> {
         let mut below = vec![0.0; self.topology.switches().len()];
         sent_by(self.topology, self.traffic, group, &mut below);
+        self.topology.switch_ids().zip(below).filter(|(_, amount)| *amount > 0.0).collect()
+    }
+
+    /// Adds or removes the load of a group's tree, given as inward channels, outermost last.
+    fn weigh(&mut self, sent: &[(SwitchId, f64)], inward: &[ChannelId], sign: f64) {
+        let mut below = vec![0.0; self.topology.switches().len()];
+        sent.iter().for_each(|(switch, amount)| below[switch.index()] = *amount);
         for &channel in inward.iter().rev() {
             let beyond = below[self.topology.head(channel).index()];
             below[self.topology.tail(channel).index()] += beyond;
