@@ -280,6 +280,7 @@ impl TopologyBuilder {
             rail: None,
             mac,
             further_macs: Vec::new(),
+            learned_max: None,
             standby: false,
             edge: false,
             port,
@@ -383,6 +384,9 @@ impl TopologyBuilder {
         if self.latest_of(beside.machine).any(|host| host.mac != beside.mac) {
             return Err(Fault::MixedBond(machine.clone()));
         }
+        if beside.learned_max.is_some() {
+            return Err(Fault::LearnsElsewhere { host: beside.name.clone() });
+        }
         let (rail, guid, name) = (None, None, name.to_owned());
         self.plug_in_port(Host { name, port, rate_bps, standby: true, rail, guid, ..beside.clone() })
     }
@@ -418,6 +422,22 @@ impl TopologyBuilder {
         Ok(())
     }
 
+    /// Has further addresses be learned at a host's port, up to `most` of them.
+    ///
+    /// # Errors
+    /// [`Fault`] if the port is an edge port or one of a failover bond, or it would have more addresses than a port may have.
+    pub fn set_learned(&mut self, host: HostId, most: usize) -> Result<(), Fault> {
+        let own = &self.hosts[host.index()];
+        if own.edge || self.latest_of(own.machine).filter(|other| other.mac == own.mac).count() > 1 {
+            return Err(Fault::LearnsElsewhere { host: own.name.clone() });
+        }
+        if most == 0 || most + own.further_macs.len() >= ADDRESSES_MAX {
+            return Err(Fault::TooMany { what: "addresses behind one port", limit: ADDRESSES_MAX });
+        }
+        self.hosts[host.index()].learned_max = Some(most);
+        Ok(())
+    }
+
     /// Adds the hosts of another topology, in its order: `port` says where each is plugged in, or that it is left out.
     ///
     /// # Errors
@@ -448,6 +468,7 @@ impl TopologyBuilder {
                 self.set_active(added);
             }
             self.hosts[added.index()].rail = host.rail;
+            host.learned_max.map_or(Ok(()), |most| self.set_learned(added, most))?;
             host.guid.map_or(Ok(()), |guid| self.set_host_guid(added, guid))?;
         }
         Ok(())

@@ -131,6 +131,12 @@ pub enum Fault {
     /// A text that no switch is known by.
     #[error(transparent)]
     BadIdentity(#[from] BadIdentity),
+    /// Addresses are to be learned at a port of a failover bond, or at an edge port.
+    #[error("addresses cannot be learned at {host}: it is an edge port, or a port of a failover bond")]
+    LearnsElsewhere {
+        /// The host.
+        host: String,
+    },
     /// More of something than Espalier will hold.
     #[error("more than {limit} {what}")]
     TooMany {
@@ -174,6 +180,9 @@ impl Fault {
             Self::MulticastMac { .. } => Some("the first octet of a station's address is even".to_owned()),
             Self::NotOfMachine { machine, .. } => {
                 Some(format!("the ports of a machine are named after it: {machine}/eth0, {machine}/eth1"))
+            }
+            Self::LearnsElsewhere { .. } => {
+                Some("list the addresses behind it, addresses: [\"52:54:00:00:00:01\"]".to_owned())
             }
             Self::DuplicateMgmt { .. } => Some("every switch has a management address of its own".to_owned()),
             Self::Unreachable { .. } => Some("add the missing cable, or take the switch out".to_owned()),

@@ -246,6 +246,12 @@ impl DeviceIntent {
     pub fn fdb_len(&self, topology: &Topology) -> usize {
         self.fdb.iter().map(|run| run.len(topology)).sum::<usize>() + self.foreign.len()
     }
+
+    /// The most static entries that it may come to hold: those of [`Self::fdb_len`], and those of addresses that may yet be learned.
+    /// Cost: O(runs).
+    pub fn fdb_room(&self, topology: &Topology) -> usize {
+        self.fdb.iter().map(|run| topology.mac_room(run.first, run.last)).sum::<usize>() + self.foreign.len()
+    }
 }
 
 impl FdbRun {

@@ -7,6 +7,8 @@ pub const SWITCHES_MAX: usize = 16_384;
 pub const HOSTS_MAX: usize = 262_144;
 /// Most station addresses behind one port.
 pub const ADDRESSES_MAX: usize = 4_096;
+/// Addresses that are learned at a port which says nothing else.
+pub const LEARNED_MAX_DEFAULT: usize = 64;
 /// Most links between switches in one topology.
 pub const LINKS_MAX: usize = 1_048_576;
 /// Longest name of a switch, port, host or model, in bytes.

@@ -96,6 +96,8 @@ pub struct Host {
     /// Further station addresses behind the same port, such as those of virtual machines and management processors;
     /// unicast and unique, ascending.
     pub further_macs: Vec<Mac>,
+    /// Most further addresses that are learned at the port while the fabric runs, beside `further_macs`; none where no address is.
+    pub learned_max: Option<usize>,
     /// Whether it is a standby port of its machine's failover bond: the addresses are those of the bond, and behind the
     /// machine's active port now.
     pub standby: bool,
@@ -151,6 +153,8 @@ pub struct Topology {
     machines: Vec<Machine>,
     /// Station addresses of the hosts before each: `macs_before[h + 1] - macs_before[h]` are host `h`'s.
     macs_before: Vec<usize>,
+    /// Entries to keep room for because of the hosts before each: their station addresses, and as many as they may learn.
+    room_before: Vec<usize>,
     /// Channels that leave each switch, in port order: `out[out_start[s]..out_start[s + 1]]`.
     out: Vec<ChannelId>,
     out_start: Vec<usize>,
@@ -218,6 +222,7 @@ impl Topology {
             ports,
             links,
             macs_before: macs_before(&hosts),
+            room_before: room_before(&hosts),
             hosts,
             machines,
             out,
@@ -281,6 +286,33 @@ impl Topology {
         self.hosts.iter().position(|host| host.edge).map(HostId::new)
     }
 
+    /// Hosts at whose ports addresses are learned, ascending.
+    pub fn learning_hosts(&self) -> impl Iterator<Item = HostId> + Clone + '_ {
+        self.host_ids().filter(|host| self.host(*host).learned_max.is_some())
+    }
+
+    /// The same cabling with addresses that were learned, `learned[address]` being the port: they are among its further addresses, and
+    /// take their share of what it may learn. An address that some host has, or whose port learns none, changes nothing.
+    #[must_use]
+    pub fn with_learned(&self, learned: &BTreeMap<Mac, HostId>) -> Self {
+        let (mut changed, owners) = (self.clone(), self.all_owners());
+        for (mac, host) in learned.iter().filter(|(mac, _)| !owners.contains_key(mac)) {
+            let host = &mut changed.hosts[host.index()];
+            if let Some(left) = &mut host.learned_max {
+                *left = left.saturating_sub(1);
+                host.further_macs.insert(host.further_macs.partition_point(|other| other < mac), *mac);
+            }
+        }
+        (changed.macs_before, changed.room_before) = (macs_before(&changed.hosts), room_before(&changed.hosts));
+        changed
+    }
+
+    /// A host of each station address, those of standby ports included. Cost: O(addresses · log addresses).
+    pub fn all_owners(&self) -> BTreeMap<Mac, HostId> {
+        let owned = |(id, host): (HostId, &Host)| host.all_macs().map(move |mac| (mac, id)).collect::<Vec<_>>();
+        self.host_ids().zip(&self.hosts).flat_map(owned).collect()
+    }
+
     /// Whether some machine has a failover bond.
     pub fn has_standby_ports(&self) -> bool {
         self.hosts.iter().any(|host| host.standby)
@@ -313,7 +345,7 @@ impl Topology {
             self.machine(self.host(port).machine)
                 .hosts()
                 .for_each(|own| changed.hosts[own.index()].standby = own != port);
-            changed.macs_before = macs_before(&changed.hosts);
+            (changed.macs_before, changed.room_before) = (macs_before(&changed.hosts), room_before(&changed.hosts));
         }
         changed
     }
@@ -328,6 +360,13 @@ impl Topology {
     #[inline]
     pub fn mac_count(&self, first: HostId, last: HostId) -> usize {
         self.macs_before[last.index() + 1] - self.macs_before[first.index()]
+    }
+
+    /// The number of addresses that the hosts `first` to `last` have and may learn: the most entries toward them in a VLAN. Cost:
+    /// O(1).
+    #[inline]
+    pub fn mac_room(&self, first: HostId, last: HostId) -> usize {
+        self.room_before[last.index() + 1] - self.room_before[first.index()]
     }
 
     /// How switches are managed over the data ports, if they are.
@@ -494,5 +533,14 @@ impl Topology {
 fn macs_before(hosts: &[Host]) -> Vec<usize> {
     let mut before = vec![0];
     hosts.iter().for_each(|host| before.push(before[before.len() - 1] + host.macs().count()));
+    before
+}
+
+/// `room_before[host]`: station addresses of the hosts before it, and as many as they may learn.
+fn room_before(hosts: &[Host]) -> Vec<usize> {
+    let mut before = vec![0];
+    hosts
+        .iter()
+        .for_each(|host| before.push(before[before.len() - 1] + host.macs().count() + host.learned_max.unwrap_or(0)));
     before
 }

@@ -580,6 +580,12 @@ prop_compose! {
                 bond = machine.clone().filter(|_| begins_bond);
                 host
             };
+            // At some ports addresses are learned; those of bonds and uplinks are refused.
+            if mac % 5 < 2 {
+                let most = if mac % 5 == 0 { fabric::LEARNED_MAX_DEFAULT } else { 3 };
+                let refused = builder.set_learned(host, most).is_err();
+                assert_eq!(refused, is_edge || joins_bond);
+            }
             if rail > 0 {
                 builder.set_rail(host, rail);
             }

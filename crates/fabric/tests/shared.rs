@@ -324,6 +324,22 @@ fn an_intent_says_of_itself_what_its_fields_say() {
         let hosts = device.fdb.iter().flat_map(|run| run.first.index()..=run.last.index());
         let macs: Vec<Mac> = hosts.flat_map(|at| topology.hosts()[at].macs().collect::<Vec<_>>()).collect();
         assert_eq!(device.fdb_len(&topology), macs.len(), "seed {seed}");
+        // Addresses that are learned take the place of those that may be.
+        let (mut learned, mut left) = (BTreeMap::new(), 0);
+        for at in topology.learning_hosts() {
+            let most = topology.host(at).learned_max.expect("it learns");
+            let some = rng.below(most + 1);
+            (0..some).for_each(|n| _ = learned.insert(Mac::new([6, 1, 0, 0, at.index() as u8, n as u8]), at));
+            let own = device.fdb.iter().filter(|run| run.first <= at && at <= run.last).count();
+            left += own * most;
+        }
+        let later = topology.with_learned(&learned);
+        assert_eq!(later.hosts_by_mac().len(), topology.hosts_by_mac().len() + learned.len(), "seed {seed}");
+        assert!(learned.iter().all(|(mac, at)| later.hosts_by_mac()[mac] == *at), "seed {seed}");
+        assert_eq!(device.fdb_room(&topology), macs.len() + left, "seed {seed}");
+        assert_eq!(device.fdb_room(&later), macs.len() + left, "seed {seed}");
+        let entries = device.fdb_entries(&later).filter(|entry| learned.contains_key(&entry.mac)).count();
+        assert_eq!(device.fdb_len(&later), macs.len() + entries, "seed {seed}");
         assert!(device.fdb_entries(&topology).map(|entry| entry.mac).eq(macs), "seed {seed}");
     }
 }

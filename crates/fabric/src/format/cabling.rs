@@ -58,6 +58,8 @@ pub(crate) struct Device<'a> {
     pub rail: Option<u8>,
     /// Further addresses behind a host's port.
     pub further_macs: Vec<Mac>,
+    /// Most addresses that are learned at a host's port.
+    pub learned_max: Option<usize>,
     /// Whether a host is the active port of its machine's failover bond; none if the file does not say that it is a port of one.
     pub is_active: Option<bool>,
     /// Whether a host is an edge port.
@@ -65,7 +67,7 @@ pub(crate) struct Device<'a> {
 }
 
 /// The keys of [`host_facts`].
-pub(crate) const HOST_FACTS: [&str; 5] = ["machine", "rail", "macs", "bond", "kind"];
+pub(crate) const HOST_FACTS: [&str; 6] = ["machine", "rail", "macs", "bond", "kind", "learned"];
 
 /// What formats without words of their own for it say of a host's machine, rail, further addresses, bond and kind: keys and values.
 pub(crate) fn host_facts(topology: &Topology, host: &Host) -> Vec<(&'static str, String)> {
@@ -76,7 +78,8 @@ pub(crate) fn host_facts(topology: &Topology, host: &Host) -> Vec<(&'static str,
     let macs = (!macs.is_empty()).then(|| ("macs", macs.join(" ")));
     let bond = topology.is_in_bond(host).then(|| ("bond", if host.standby { "standby" } else { "active" }.to_owned()));
     let kind = host.edge.then(|| ("kind", "edge".to_owned()));
-    machine.into_iter().chain(rail).chain(macs).chain(bond).chain(kind).collect()
+    let learned = host.learned_max.map(|most| ("learned", most.to_string()));
+    machine.into_iter().chain(rail).chain(macs).chain(bond).chain(kind).chain(learned).collect()
 }
 
 impl<'a> Device<'a> {
@@ -95,6 +98,7 @@ impl<'a> Device<'a> {
             machine: None,
             rail: None,
             further_macs: Vec::new(),
+            learned_max: None,
             is_active: None,
             is_edge: false,
         }
@@ -118,6 +122,9 @@ impl<'a> Device<'a> {
                 "active" | "standby" => self.is_active = Some(text == "active"),
                 _ => return Err(format!("{text} is none of active and standby")),
             },
+            "learned" => {
+                self.learned_max = Some(text.parse().map_err(|_| format!("{text} is no number of addresses"))?);
+            }
             // Other programs may have this key.
             "kind" => self.is_edge = text == "edge",
             _ => {}
@@ -416,6 +423,8 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
                     machine.map_or(Ok(()), |machine| builder.join_machine(machine))?;
                     let mut further = device.further_macs.iter().filter(|_| position == 0);
                     further.try_for_each(|mac| builder.add_mac(host, *mac))?;
+                    let learned = device.learned_max.filter(|_| position == 0);
+                    learned.map_or(Ok(()), |most| builder.set_learned(host, most))?;
                 } else if device.is_active == Some(true) {
                     builder.set_active(host);
                 }

@@ -140,7 +140,7 @@ pub(crate) fn addresses(
 
 fn check_static_entries(topology: &Topology, devices: &[DeviceIntent]) -> Result<(), PlanError> {
     for (switch, device) in topology.switches().iter().zip(devices) {
-        let (need, limit) = (device.fdb_len(topology), switch.model.static_entries_max);
+        let (need, limit) = (device.fdb_room(topology), switch.model.static_entries_max);
         if need > limit {
             let (switch, model) = (switch.name.clone(), switch.model.name.clone());
             return Err(PlanError::TooManyStaticEntries { switch, model, need, limit, way_out: String::new() });

@@ -98,8 +98,8 @@ impl StepLimit {
 /// Cost: O(switches · links) if some switch holds less than anything could take.
 pub fn tables_are_tight(topology: &Topology, policy: &Policy) -> bool {
     let switches = topology.switches().len();
-    let macs_of = |hosts: &[HostId]| hosts.iter().map(|host| topology.mac_count(*host, *host)).sum::<usize>();
-    let macs: usize = topology.hosts().iter().map(|host| host.macs().count()).sum();
+    let macs_of = |hosts: &[HostId]| hosts.iter().map(|host| topology.mac_room(*host, *host)).sum::<usize>();
+    let macs: usize = topology.host_ids().map(|host| topology.mac_room(host, host)).sum();
     let Some(least) = topology.switches().iter().map(|switch| switch.model.static_entries_max).min() else {
         return false;
     };

@@ -56,6 +56,30 @@ fn two_trees_that_turn_out_the_same_are_one() {
     assert_eq!(loads, [(1, 4.0), (1, 4.0)]);
 }
 
+/// Addresses that may be learned at a port take room in tables, as those that it has do; judge and planner agree.
+#[test]
+fn addresses_that_may_be_learned_take_room_in_tables() {
+    let plain = cabling(&[1, 1, 1], &[(0, 1), (1, 2)], |_| None);
+    let with = |learned: usize, entries: usize| {
+        let mut builder = TopologyBuilder::of(&plain);
+        builder.set_learned(fabric::HostId::new(2), learned).expect("a plain host");
+        builder.change_models(|model| model.static_entries_max = entries);
+        builder.finish().expect("all is connected")
+    };
+    let plan = planner::plan(&with(10, 1_000), &Policy::default(), None).expect("much room");
+    let most = plan.devices.iter().map(|device| device.fdb_room(&plan.topology)).max().expect("switches");
+    assert!(most >= plan.summary.fdb_entries_max + 10, "{most}");
+    planner::plan(&with(10, most), &Policy::default(), None).expect("just enough room");
+    let refused = planner::plan(&with(10, most - 1), &Policy::default(), None);
+    assert!(matches!(refused, Err(planner::PlanError::TooManyStaticEntries { .. })), "{refused:?}");
+    let mut small = plan.clone();
+    small.topology = with(10, most - 1);
+    let report = verify::check(&small);
+    assert!(report.findings().iter().any(|finding| finding.kind == fabric::FindingKind::LimitExceeded), "{report}");
+    small.topology = with(10, most);
+    assert!(verify::check(&small).is_deployable(), "{}", verify::check(&small));
+}
+
 /// A random connected one, some cables parallel, with none to two hosts a switch, but some on the first two.
 fn random(switches: usize, extra: usize, seed: u64) -> Topology {
     let (hosts, cables) = random_parts(switches, extra, seed);

@@ -16,7 +16,7 @@ use crate::{
 pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) {
     for device in state.devices.iter().flatten() {
         let switch = state.topology.switch(device.switch);
-        let faults = judge_device(&switch.model, device, state.entry_count(device), |port| {
+        let faults = judge_device(&switch.model, device, state.entry_room(device), |port| {
             state.topology.ports().get(port).map_or("?", |p| &p.name)
         });
         for (kind, message) in faults {

@@ -248,6 +248,18 @@ impl<'a> FabricState<'a> {
         self.entry_count_of(device, |_| true)
     }
 
+    /// The most static entries that a device may come to hold: those that it has, and those of addresses that may yet be learned.
+    pub(crate) fn entry_room(&self, device: &DeviceIntent) -> usize {
+        let hosts = self.topology.hosts();
+        let learning: Vec<(usize, usize)> =
+            hosts.iter().enumerate().filter_map(|(at, host)| Some((at, host.learned_max?))).collect();
+        let toward = |run: &FdbRun| -> usize {
+            let within = |at: usize| run.first.index() <= at && at <= run.last.index();
+            learning.iter().filter(|(at, _)| within(*at)).map(|(_, most)| most).sum()
+        };
+        self.entry_count(device) + device.fdb.iter().map(toward).sum::<usize>()
+    }
+
     /// The number of static entries of a device in some VLANs.
     pub(crate) fn entry_count_of(&self, device: &DeviceIntent, counts: impl Fn(VlanId) -> bool) -> usize {
         let own: usize = device.fdb.iter().filter(|run| counts(run.vlan)).map(|run| self.run_len(run)).sum();

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr};
 
 use super::{Fields, Reader, address, inner, lone_port};
 use crate::{
-    DEFAULT_RATE_BPS, Fault, Host, HostId, Mac, PortId, SwitchSpec, Topology,
+    ADDRESSES_MAX, DEFAULT_RATE_BPS, Fault, Host, HostId, LEARNED_MAX_DEFAULT, Mac, PortId, SwitchSpec, Topology,
     format::{
         node::{Node, Value},
         yaml::{double_quote, quote},
@@ -12,12 +12,14 @@ use crate::{
     format_rate,
 };
 
-pub(super) const HOST_KEYS: [&str; 8] = ["kind", "mac", "port", "ip", "rate", "guid", "addresses", "rail"];
+pub(super) const HOST_KEYS: [&str; 9] =
+    ["kind", "mac", "port", "ip", "rate", "guid", "addresses", "addresses-max", "rail"];
 pub(super) const HOST_EXAMPLE: &str = "{mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
 pub(super) const NICS_EXAMPLE: &str = "eth0: {mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
 
 pub(super) fn write_host(topology: &Topology, host: HostId, key: &str, indent: &str, text: &mut String) {
-    let Host { mac, further_macs, port, rate_bps, address: ip, guid, rail, edge, .. } = topology.host(host);
+    let Host { mac, further_macs, port, rate_bps, address: ip, guid, rail, edge, learned_max, .. } =
+        topology.host(host);
     let port = double_quote(&lone_port(topology, *port));
     let _ = match edge {
         true => write!(text, "{indent}{}: {{kind: edge, port: {port}", quote(key)),
@@ -35,11 +37,25 @@ pub(super) fn write_host(topology: &Topology, host: HostId, key: &str, indent: &
     if let Some(guid) = guid {
         let _ = write!(text, ", guid: \"{guid}\"");
     }
-    if !further_macs.is_empty() {
-        let _ = write!(text, ", addresses: {}", list_of_macs(further_macs));
+    match (further_macs.is_empty(), learned_max) {
+        (true, None) => {}
+        (true, Some(_)) => text.push_str(", addresses: learned"),
+        (false, None) => {
+            let _ = write!(text, ", addresses: {}", list_of_macs(further_macs));
+        }
+        (false, Some(_)) => {
+            let listed = list_of_macs(further_macs);
+            let _ = write!(text, ", addresses: {}, learned]", listed.trim_end_matches(']'));
+        }
+    }
+    if let Some(most) = learned_max.filter(|most| *most != LEARNED_MAX_DEFAULT) {
+        let _ = write!(text, ", addresses-max: {most}");
     }
     text.push_str("}\n");
 }
+
+/// The word for addresses that are not listed.
+const LEARNED: &str = "learned";
 
 pub(super) fn list_of_macs(macs: &[Mac]) -> String {
     let macs: Vec<String> = macs.iter().map(|mac| format!("\"{mac}\"")).collect();
@@ -244,16 +260,51 @@ impl Reader<'_> {
     fn read_rest(&mut self, host: HostId, fields: &Fields<'_>) {
         self.read_port_extras(host, fields);
         const EXAMPLE: &str = "addresses: [\"52:54:00:00:00:01\", \"52:54:00:00:00:02\"]";
-        let Some(list) = fields.get("addresses") else { return };
-        if !matches!(list.value, Value::List(_)) {
-            let message = format!("addresses: expected a list of Ethernet addresses, found {}", list.kind());
-            self.diagnostics.push(self.at(list).error(message).with_help(format!("such as {EXAMPLE}")));
+        let list = fields.get("addresses");
+        let is_learned = |node: &Node| node.text() == Some(LEARNED);
+        let mut learned: Option<&Node> = list.filter(|node| is_learned(node)).map(|node| &***node);
+        if let Some(list) = list.filter(|node| !is_learned(node)) {
+            if !matches!(list.value, Value::List(_)) {
+                let message = format!("addresses: expected a list of Ethernet addresses, found {}", list.kind());
+                let help = format!("such as {EXAMPLE}, or addresses: {LEARNED}");
+                self.diagnostics.push(self.at(list).error(message).with_help(help));
+                return;
+            }
+            for node in list.items() {
+                if is_learned(node) {
+                    learned = Some(node);
+                    continue;
+                }
+                let Some(mac) = self.mac(node, EXAMPLE) else { continue };
+                self.refuse(node, |builder| builder.add_mac(host, mac));
+            }
+        }
+        self.read_learned(host, learned, fields.get("addresses-max").map(|node| &***node));
+    }
+
+    /// How many addresses are learned at a host's port, if any are.
+    fn read_learned(&mut self, host: HostId, learned: Option<&Node>, most: Option<&Node>) {
+        const EXAMPLE: &str = "addresses: learned, addresses-max: 64";
+        let Some(learned) = learned else {
+            if let Some(node) = most {
+                let error = self.at(node).error("addresses-max: is for ports at which addresses are learned");
+                self.diagnostics.push(error.with_help(EXAMPLE.to_owned()));
+            }
             return;
-        }
-        for node in list.items() {
-            let Some(mac) = self.mac(node, EXAMPLE) else { continue };
-            self.refuse(node, |builder| builder.add_mac(host, mac));
-        }
+        };
+        let bounds = 1..ADDRESSES_MAX;
+        let number = match most.map(|node| (node, self.word(node, "a number", EXAMPLE).map(str::parse))) {
+            None => LEARNED_MAX_DEFAULT,
+            Some((_, Some(Ok(number)))) if bounds.contains(&number) => number,
+            Some((node, word)) => {
+                if word.is_some() {
+                    let message = format!("addresses-max: is a number from 1 to {}", ADDRESSES_MAX - 1);
+                    self.diagnostics.push(self.at(node).error(message));
+                }
+                return;
+            }
+        };
+        self.refuse(learned, |builder| builder.set_learned(host, number));
     }
 
     /// A port for a host whose own is wrong, so that its name and addresses are judged all the same.

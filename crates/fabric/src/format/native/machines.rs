@@ -21,7 +21,8 @@ use crate::{
     format::{node::Node, yaml::quote},
 };
 
-const MACHINE_KEYS: [&str; 10] = ["kind", "bond", "nics", "mac", "port", "ip", "rate", "guid", "addresses", "rail"];
+const MACHINE_KEYS: [&str; 11] =
+    ["kind", "bond", "nics", "mac", "port", "ip", "rate", "guid", "addresses", "addresses-max", "rail"];
 
 /// Writes both sections, each where it has anything.
 pub(super) fn write(topology: &Topology, text: &mut String) {

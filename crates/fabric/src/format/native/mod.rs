@@ -13,6 +13,7 @@
 //! hosts:
 //!   node01: {mac: "02:00:00:00:00:01", port: "sw1:g1", ip: 198.51.100.1, rate: 100mbit}
 //!   vmhost: {mac: "02:00:00:00:00:02", port: "sw1:g2", addresses: ["52:54:00:00:00:01", "52:54:00:00:00:02"]}
+//!   vmhost2: {mac: "02:00:00:00:00:06", port: "sw1:g6", addresses: learned, addresses-max: 64}     # virtual machines come and go
 //!   uplink: {kind: edge, port: "sw4:g2"}          # a network outside: any address may be behind it
 //! machines:                        # hosts with several ports: each is a host of its own, gpu1/eth0 and gpu1/eth1
 //!   gpu1:

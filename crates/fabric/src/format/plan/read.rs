@@ -269,7 +269,19 @@ struct Bonds {
 
 fn read_host(at: &Located<'_>, port: PortId, builder: &mut TopologyBuilder, bonds: &mut Bonds) -> Read<()> {
     at.only(&[
-        "name", "mac", "port", "rate_bps", "address", "guid", "machine", "rail", "macs", "bond", "standby", "edge",
+        "name",
+        "mac",
+        "port",
+        "rate_bps",
+        "address",
+        "guid",
+        "machine",
+        "rail",
+        "macs",
+        "bond",
+        "standby",
+        "edge",
+        "learned_max",
     ])?;
     let (name, rate_bps) = (at.field("name")?.text()?, rate_bps(at)?);
     let edge = at.optional("edge")?.map(|at| at.truth()).transpose()?.unwrap_or(false);
@@ -309,6 +321,9 @@ fn read_host(at: &Located<'_>, port: PortId, builder: &mut TopologyBuilder, bond
     }
     if let Some(at) = at.optional("rail")? {
         builder.set_rail(host, at.whole()?);
+    }
+    if let Some(at) = at.optional("learned_max")? {
+        builder.set_learned(host, at.whole()?).map_err(|fault| refused(&at, &fault))?;
     }
     bonds.last = bond;
     bonds.standby.push(standby);

@@ -204,6 +204,9 @@ fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<(
             let macs: Vec<String> = host.further_macs.iter().map(|mac| Quoted(mac).to_string()).collect();
             push_field(&mut text, "macs", format_args!("[{}]", macs.join(",")));
         }
+        if let Some(most) = host.learned_max {
+            push_field(&mut text, "learned_max", most);
+        }
         format!("{{{text}}}")
     });
     write_list(out, "\"hosts\":[", hosts, "]")?;
