@@ -263,6 +263,11 @@ impl Tables {
     /// Writes a static entry, or removes it.
     pub(crate) fn set_static(&self, vlan: VlanId, mac: Mac, port: Option<u16>) -> Result<(), LabError> {
         let key = fdb_key(vlan, mac);
+        // A table has one row for an address in a VLAN: what was learned, before or beside the entry, is gone.
+        if self.learned.lookup(&key, MapFlags::ANY).context("serve", &self.device, "read learned addresses")?.is_some()
+        {
+            self.remove(&self.learned, &key, "forget addresses")?;
+        }
         let Some(port) = port else { return self.remove(&self.fdb, &key, "write static entries") };
         let value = u32::from(port).to_ne_bytes();
         self.fdb.update(&key, &value, MapFlags::ANY).context("serve", &self.device, "write static entries")

@@ -28,7 +28,7 @@ pub(crate) use plan::{Check, Export, Plan, Render, Show, Subject};
 pub(crate) use reproduce::{Figures, Place, Reproduce};
 pub(crate) use simulate::{FlowControlChoice, Simulate, SimulationLevel, TransportChoice};
 pub(crate) use sweep::{Sweep, SweepVerb};
-pub(crate) use switches::{Deploy, Discover, Enrol, Observe, Reach, Serve, Standby, Status, Switchd, Watch};
+pub(crate) use switches::{Addresses, Deploy, Discover, Enrol, Observe, Reach, Serve, Standby, Status, Switchd, Watch};
 pub(crate) use tagger::{Tagger, TaggerCommand, TaggerSource};
 pub(crate) use topology::{Generate, Import, Traffic};
 
@@ -64,6 +64,7 @@ pub(crate) enum Command {
     Status(Status),
     Watch(Watch),
     Standby(Standby),
+    Addresses(Addresses),
     Show(Show),
     Export(Export),
     Render(Render),

@@ -1,5 +1,5 @@
 //! What a controller does to a fabric of managed switches, as functions: connect, discover, enrol, deploy, observe, watch,
-//! stand by.
+//! stand by, keep addresses.
 //!
 //! ```text
 //!   request ─┐                                             ┌─▶ typed result
@@ -12,6 +12,7 @@
 //! signals, prints, or keeps state in the process.
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod connect;
 mod credentials;
 mod deploy;
@@ -19,6 +20,7 @@ mod discover;
 mod enrol;
 mod error;
 mod goals;
+mod held;
 mod number;
 mod observe;
 mod parallel;
@@ -29,6 +31,7 @@ mod status;
 mod store;
 mod token;
 
+pub use addresses::{AddressesEvent, AddressesMode, AddressesRequest, AddressesResult, Remember, keep_addresses};
 pub use connect::{ConnectOptions, Fabric};
 pub use credentials::read_keyring;
 pub use deploy::{
@@ -38,10 +41,11 @@ pub use deploy::{
 pub use discover::{Asked, Discovery, FoundSwitch, FoundTopology, discover};
 pub use enrol::{Cleaned, clean_switches, enrol_switches, rehearse_enrolment};
 pub use error::Error;
+pub use held::Disagreement;
 pub use number::fresh_number;
 pub use observe::{Observation, Observations, Replaced, observe, write_observations};
 pub use reached::{Commands, Connected, Reached};
-pub use standby::{Disagreement, StandbyEvent, StandbyRequest, StandbyResult, stand_by};
+pub use standby::{StandbyEvent, StandbyRequest, StandbyResult, stand_by};
 pub use status::{LinkLoad, Monitor, StatusReport};
 pub use store::{FolderStore, MemoryStore, Store};
 pub use token::CancellationToken;

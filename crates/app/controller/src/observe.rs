@@ -7,8 +7,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use fabric::{Finding, FindingKind, HostId, Plan, Severity, SwitchId, Topology, VlanId, VlanSet};
+use fabric::{Finding, FindingKind, HostId, Mac, Plan, Severity, SwitchId, Topology, VlanId, VlanSet};
 use rollout::{
+    addresses::complete,
     bonds::as_held,
     diagnose::{Moves, Standing, span},
 };
@@ -188,18 +189,20 @@ impl Observations {
         Ok(used)
     }
 
-    /// Replaces a plan's devices by what the switches said, and returns what can be said of each by itself.
+    /// Replaces a plan's devices by what the switches said, and returns what can be said of each by itself. Addresses that were learned,
+    /// `known`, are further ones of the plan's hosts; where a switch has none of their entries because it learns them, it has them.
     ///
     /// # Errors
     /// [`Error::Request`], if a switch of the plan is missing.
-    pub fn replace_devices(&self, plan: &mut Plan) -> Result<Replaced, Error> {
+    pub fn replace_devices(&self, plan: &mut Plan, known: &BTreeMap<Mac, HostId>) -> Result<Replaced, Error> {
         let topology = &plan.topology;
         let held = |switch: SwitchId| {
             let names: Vec<String> = topology.port_ids(switch).map(|port| topology.port(port).name.clone()).collect();
             let (_, observed) = self.seen.get(&topology.switch(switch).name)?;
             Some(align(&observed.state, &names))
         };
-        let held: Vec<Option<SwitchConfig>> = topology.switch_ids().map(held).collect();
+        let mut held: Vec<Option<SwitchConfig>> = topology.switch_ids().map(held).collect();
+        complete(plan, known, &mut held);
         let active = as_held(plan, &held);
         let goals = goals_while(plan, &active);
         let moves = moves(plan, &goals, &self.seen);
@@ -220,7 +223,14 @@ impl Observations {
             let further: Vec<String> = (observed.state.ports.iter().map(|port| port.name.clone()))
                 .filter(|name| wanted.slot(name).is_none())
                 .collect();
-            let config = align(&observed.state, &ports);
+            let completed = |mut config: SwitchConfig| {
+                let all = held[switch.index()].iter().flat_map(|held| &held.entries);
+                all.for_each(|(entry, slot)| {
+                    config.entries.entry(*entry).or_insert(*slot);
+                });
+                config
+            };
+            let config = completed(align(&observed.state, &ports));
             findings.extend(judge_flow_control(name, &config, wanted));
             // Settings have been judged; what frames make of the rest is for the judge, and this names the cause.
             let cause = |drift: &Drift| {
@@ -232,7 +242,7 @@ impl Observations {
                         | Drift::Floods { .. }
                 )
             };
-            let whole = align(&observed.state, &[&ports[..], &further].concat());
+            let whole = completed(align(&observed.state, &[&ports[..], &further].concat()));
             let drifts = drift(&whole, &wanted.with_parked(&further));
             let unmoved = |drift: &&Drift| match drift {
                 Drift::Pvid { port, .. } => !moves.explains(plan, switch, port.index()),

@@ -18,29 +18,27 @@ use std::{
 };
 
 use cancel::Cancel;
-use drivers::{
-    credentials::Keyring,
-    snmp::{Device, Glance},
-};
-use fabric::{HostId, LinkId, Mac, Plan, SwitchId, VlanId};
+use drivers::{credentials::Keyring, snmp::Glance};
+use fabric::{HostId, LinkId, Plan, SwitchId};
 use rollout::{
     bonds::{BondNotice, Bonds, bond_addresses, bond_entries, port_health},
     standby::{ActiveVlans, LinkHealth, Pvid, Standby, StandbyNotice, Unprepared, link_health},
 };
-use snmp::UdpLink;
 use switch_model::{
     Slot,
     driver::{Driver as _, Fault},
     edit::Edit,
-    mark::{Mark, Phase},
-    observe::{Drift, drift},
+    mark::Mark,
 };
 
-use crate::{CancellationToken, ConnectOptions, Error, Fabric, goals::goals, parallel::at_once, rounds::Rounds};
+use crate::{
+    CancellationToken, ConnectOptions, Error, Fabric,
+    held::{Attended, Changing, Disagreement, Entries, agree, start},
+    rounds::Rounds,
+};
 
-/// How long a thread may take to notice that it is to end, and a switch that does not answer at the start is left alone.
+/// How long a thread may take to notice that it is to end.
 const GLANCE: Duration = Duration::from_millis(50);
-const AGAIN: Duration = Duration::from_secs(2);
 
 /// How `standby` behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,19 +96,6 @@ pub enum StandbyResult {
     Left(ActiveVlans),
 }
 
-/// Why switches do not hold a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Disagreement {
-    /// A switch bears no deployment tag.
-    NoTag(SwitchId),
-    /// A switch is in the middle of a deployment.
-    UnderWay(SwitchId, Mark),
-    /// Two switches bear the tags of different deployments.
-    Tags([(SwitchId, Mark); 2]),
-    /// A switch holds something else than the plan, in a sentence.
-    Differs(SwitchId, String),
-}
-
 /// Stands by for the failure of any link, until `token` asks to stop or the switches are no longer those of the plan.
 ///
 /// # Errors
@@ -127,117 +112,19 @@ pub fn stand_by(
         Err(why) => return Ok(StandbyResult::Unprepared(why)),
     };
     let fabric = Fabric::of(plan, keyring, options, Cancel::default())?;
-    let Some(found) = start(plan, &fabric, token, events) else { return Ok(StandbyResult::Interrupted) };
+    let mut waits = |switch, fault| events(StandbyEvent::Waits(switch, fault));
+    let Some(found) = start(plan, &fabric, token, &mut waits) else { return Ok(StandbyResult::Interrupted) };
     let mut bonds = Bonds::new(plan);
-    let (mark, devices) = match agree(found) {
+    let (mark, mut devices) = match agree(found) {
         Ok(agreed) => agreed,
         Err(why) => return Ok(StandbyResult::Disagreement(why)),
     };
+    let changing = Changing::of(&plan.topology);
+    devices.iter_mut().for_each(|device| device.entries.retain(|(_, mac), _| changing.is_of_bond(*mac)));
     let (links, stopped) = standby.prepared();
     events(StandbyEvent::Ready { links, stopped, bonds: bonds.len() });
     let watch = Watch { plan, fabric: &fabric, mark, interval: request.interval };
     Ok(watch.attend((&mut standby, &mut bonds), devices, token, events))
-}
-
-/// Static entries by VLAN and address.
-type Entries = BTreeMap<(VlanId, Mac), Slot>;
-
-/// A switch that is attended to, and the entries for bonds' addresses that it is known to hold.
-struct Attended {
-    device: Device<UdpLink>,
-    entries: Entries,
-}
-
-/// A switch and the state that was read from it.
-struct Found {
-    device: Device<UdpLink>,
-    entries: Entries,
-    mark: Option<Mark>,
-    differs: Vec<String>,
-}
-
-/// Reads every switch, and waits for those that do not answer: what an earlier standby left may be theirs. None if
-/// somebody does not want to wait.
-fn start(
-    plan: &Plan,
-    fabric: &Fabric<'_>,
-    token: &CancellationToken,
-    events: &mut (dyn FnMut(StandbyEvent) + '_),
-) -> Option<Vec<Found>> {
-    let (goals, of_bonds) = (goals(plan), bond_addresses(&plan.topology));
-    let one = |switch: SwitchId| -> Result<Found, Fault> {
-        let mut device = fabric.connect_by_snmp(switch)?;
-        let mut reading = device.read()?;
-        // Entries that an earlier standby turned are turned to where they belong as soon as ports are known.
-        let mut entries = reading.config.entries.clone();
-        entries.retain(|(_, mac), _| of_bonds.contains(mac));
-        reading.config.entries.retain(|(_, mac), _| !of_bonds.contains(mac));
-        reading.config.entries.extend(bond_entries(plan, &plan.topology, switch));
-        let ports = plan.topology.switch_ports(switch);
-        let ours = |drift: &Drift| match drift {
-            // Hosts that a standby moved; whether it was one is seen when all switches are known.
-            Drift::Pvid { port, .. } => {
-                let port = plan.topology.port(fabric::PortId::new(ports.start + port.index()));
-                matches!(port.attachment, fabric::Attachment::Host(_))
-            }
-            _ => false,
-        };
-        let drifts = drift(&reading.config, &goals[switch.index()]);
-        let foreign = drifts.iter().filter(|drift| !ours(drift));
-        let differs = foreign.map(|drift| drift.sentence(&reading.config));
-        Ok(Found { differs: differs.collect(), mark: reading.mark, entries, device })
-    };
-    let mut found: BTreeMap<SwitchId, Found> = BTreeMap::new();
-    let mut told = BTreeSet::new();
-    loop {
-        let missing: Vec<SwitchId> = plan.topology.switch_ids().filter(|switch| !found.contains_key(switch)).collect();
-        if missing.is_empty() {
-            return Some(found.into_values().collect());
-        }
-        for (switch, answer) in missing.iter().zip(at_once(missing.clone(), fabric.parallel(), one)) {
-            match answer {
-                Ok(answer) => {
-                    found.insert(*switch, answer);
-                }
-                Err(fault) if told.insert(*switch) => events(StandbyEvent::Waits(*switch, fault)),
-                Err(_) => {}
-            }
-        }
-        let due = Instant::now() + AGAIN;
-        while found.len() < plan.topology.switches().len() && Instant::now() < due {
-            if token.is_cancelled() {
-                return None;
-            }
-            thread::sleep(GLANCE);
-        }
-    }
-}
-
-/// The deployment tag of all switches, if each holds the plan except for PVIDs of hosts' ports. `found[switch]`.
-///
-/// # Panics
-/// If there is no switch.
-fn agree(found: Vec<Found>) -> Result<(Mark, Vec<Attended>), Disagreement> {
-    let mut mark: Option<(SwitchId, Mark)> = None;
-    for (index, found) in found.iter().enumerate() {
-        let switch = SwitchId::new(index);
-        let Some(own) = found.mark else { return Err(Disagreement::NoTag(switch)) };
-        if own.phase == Phase::UnderWay {
-            return Err(Disagreement::UnderWay(switch, own));
-        }
-        match mark {
-            None => mark = Some((switch, own)),
-            Some((first, other)) if (other.generation, other.digest) != (own.generation, own.digest) => {
-                return Err(Disagreement::Tags([(first, other), (switch, own)]));
-            }
-            Some(_) => {}
-        }
-        if let Some(sentence) = found.differs.first() {
-            return Err(Disagreement::Differs(switch, sentence.clone()));
-        }
-    }
-    let (_, mark) = mark.expect("a plan has switches");
-    Ok((mark, found.into_iter().map(|Found { device, entries, .. }| Attended { device, entries }).collect()))
 }
 
 /// What a switch is to hold, and when that was said.

@@ -153,6 +153,9 @@ pub(crate) struct Check {
     /// Judge what switches said of themselves, as `observe` wrote it down, instead of what the plan asks of them.
     #[arg(long, value_name = "DIR", conflicts_with = "rendered")]
     pub(crate) observed: Option<PathBuf>,
+    /// For what switches said: the file of `espalier addresses`; plan.addresses.json beside plan.json by default.
+    #[arg(long, value_name = "FILE", requires = "observed")]
+    pub(crate) addresses: Option<PathBuf>,
     /// For a rendered difference: the plan that the switches run before it.
     #[arg(long, value_name = "OLD", requires = "rendered")]
     pub(crate) since: Option<PathBuf>,

@@ -190,6 +190,9 @@ pub(crate) struct Status {
     /// How long counters are watched, in seconds.
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = real(0.25..=3600.0))]
     pub(crate) interval: f64,
+    /// The file of `espalier addresses`; plan.addresses.json beside plan.json by default.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) addresses: Option<PathBuf>,
 }
 
 /// Show the status again and again, until Ctrl-C.
@@ -229,6 +232,34 @@ pub(crate) struct Standby {
     /// How long frames may be on their way, in seconds: for so long hosts are stopped where a switch-over asks for it.
     #[arg(long, value_name = "S", default_value_t = 0.5, value_parser = real(0.05..=60.0))]
     pub(crate) drain: f64,
+}
+
+/// Enter addresses that switches have learned at hypervisors' ports on every switch, so that virtual machines come, move and go.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  espalier addresses plan.json --credentials admin.toml\n  \
+    espalier addresses plan.json --follow --interval 0.2 --json\n\n\
+    The ports are those with `addresses: learned` in the topology, and the plan is the one that `deploy` has put on the switches. Only static \
+    entries of learned addresses are written, and nothing is saved on the switches; the file beside the plan has the addresses, and the \
+    next run, `status` and `check --observed` read it. Exit code 1 means that some switch lacks entries, or holds another plan.")]
+pub(crate) struct Addresses {
+    /// The plan that the switches hold.
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Go on until Ctrl-C; otherwise it ends once every switch has the entries.
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// How often the switches' tables are read, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = real(0.05..=60.0))]
+    pub(crate) interval: f64,
+    /// How long an address may be missing from the table of its port's switch before its entries are removed, in seconds; it is missing
+    /// once that switch has aged it out.
+    #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = real(0.0..=86_400.0))]
+    pub(crate) age: f64,
+    /// The file with the addresses that are known; plan.addresses.json beside plan.json by default.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
 }
 
 /// Serve rendered files to switches that load their configuration at boot, by TFTP and HTTP.

@@ -11,7 +11,9 @@ use switch_model::format::write_moment;
 use verify::Judgement;
 
 use super::{
-    Output, observe,
+    Output,
+    addresses::take_learned,
+    observe,
     processors::processors,
     rendered::replace_devices,
     say,
@@ -27,7 +29,10 @@ pub(super) fn run(args: &cli::Check, output: Output) -> Result<ExitCode> {
     let judgement = match (&args.rendered, &args.observed) {
         (None, None) => verify::judge_with(&plan, threads),
         (None, Some(folder)) => {
-            let controller::Replaced { mut findings, taken_at: when } = observe::replace_devices(&mut plan, folder)?;
+            let controller::Replaced { mut findings, taken_at: when } = {
+                let known = take_learned(&mut plan, &args.plan, args.addresses.as_ref())?;
+                observe::replace_devices(&mut plan, folder, &known)?
+            };
             taken_at = when;
             let judgement = verify::judge_with(&plan, threads);
             findings.extend(judgement.report.findings().iter().cloned());

@@ -1,5 +1,6 @@
 //! One file a verb.
 
+mod addresses;
 mod bars;
 mod booksim;
 mod cables;
@@ -86,6 +87,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Status(args) => status::run(&args, output),
         Command::Watch(args) => status::watch(&args, output),
         Command::Standby(args) => standby::run(&args, output),
+        Command::Addresses(args) => addresses::run(&args, output),
         Command::Show(args) => show::run(&args, output),
         Command::Export(args) => export::run(&args),
         Command::Render(args) => render::run(&args, output),

@@ -1,6 +1,7 @@
 //! `espalier observe`, and the folders that it writes.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::Path,
     process::ExitCode,
@@ -9,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use controller::{Fabric, Observation, Observations, Replaced, observe, write_observations};
-use fabric::{Plan, VlanSet, format::plan::ReadMode};
+use fabric::{HostId, Mac, Plan, VlanSet, format::plan::ReadMode};
 use rollout::diagnose::span;
 use switch_model::{
     format::write_moment,
@@ -78,12 +79,12 @@ pub(super) fn observed_vlans(folder: &Path) -> Result<VlanSet> {
     Ok(Observations::read(folder)?.vlans()?)
 }
 
-/// Replaces the plan's devices by what the switches said, and returns what can be said of each by itself.
+/// Replaces the plan's devices by what the switches said, where addresses that were learned are known, and returns what can be said of each by itself.
 ///
 /// # Errors
 /// Bad input if the folder or a file of it cannot be read, or a switch is missing.
-pub(super) fn replace_devices(plan: &mut Plan, folder: &Path) -> Result<Replaced> {
-    Ok(Observations::read(folder)?.replace_devices(plan)?)
+pub(super) fn replace_devices(plan: &mut Plan, folder: &Path, known: &BTreeMap<Mac, HostId>) -> Result<Replaced> {
+    Ok(Observations::read(folder)?.replace_devices(plan, known)?)
 }
 
 /// How long ago switches were observed, for a person.

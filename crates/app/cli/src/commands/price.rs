@@ -55,7 +55,7 @@ pub(super) fn limits(topology: &Topology, policy: &Policy) -> Result<Vec<Limit>>
                 .switches()
                 .iter()
                 .zip(&plan.devices)
-                .any(|(s, device)| device.fdb_len(&plan.topology) > s.model.static_entries_max)
+                .any(|(s, device)| device.fdb_room(&plan.topology) > s.model.static_entries_max)
         };
         if probe.is_ok_and(|plan| overflows(&plan)) {
             limits.push(Limit { what: What::Tables, topology: unlimited, policy: policy.clone() });

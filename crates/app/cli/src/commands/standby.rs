@@ -56,6 +56,29 @@ fn seconds(name: &str, value: f64, range: std::ops::RangeInclusive<f64>) -> Resu
     Ok(Duration::from_secs_f64(value))
 }
 
+/// Why the switches do not hold the plan, and the way out; `then` is what to do after that.
+pub(super) fn disagreement(plan: &Plan, why: &Disagreement, then: &str) -> String {
+    let name = |switch: SwitchId| &plan.topology.switch(switch).name;
+    let way_out = "espalier status with this plan says why and what to do first";
+    match why {
+        Disagreement::NoTag(switch) => {
+            format!("{} bears no deployment tag; deploy the plan, and {then}", name(*switch))
+        }
+        Disagreement::UnderWay(switch, mark) => format!(
+            "{} is in the middle of a deployment ({mark}); end it where it was begun with espalier deploy --resume; {way_out}",
+            name(*switch)
+        ),
+        Disagreement::Tags([(first, one), (second, other)]) => format!(
+            "{} and {} bear tags of different deployments, {one} and {other}; {way_out}",
+            name(*first),
+            name(*second)
+        ),
+        Disagreement::Differs(switch, sentence) => {
+            format!("{} does not hold the plan: {sentence}; {way_out}", name(*switch))
+        }
+    }
+}
+
 /// Says what happens.
 struct Teller<'a> {
     plan: &'a Plan,
@@ -124,7 +147,9 @@ impl Teller<'_> {
                 self.left(active)?;
                 return Ok(ExitCode::SUCCESS);
             }
-            StandbyResult::Disagreement(why) => eprintln!("espalier: {}", self.disagreement(&why)),
+            StandbyResult::Disagreement(why) => {
+                eprintln!("espalier: {}", disagreement(self.plan, &why, "stand by then"))
+            }
             StandbyResult::Superseded(switch, mark) => {
                 let name = self.switch(switch);
                 self.say(
@@ -151,28 +176,6 @@ impl Teller<'_> {
             }
         }
         Ok(ExitCode::from(FAILED))
-    }
-
-    /// Why the switches do not hold the plan, and the way out.
-    fn disagreement(&self, why: &Disagreement) -> String {
-        let way_out = "espalier status with this plan says why and what to do first";
-        match why {
-            Disagreement::NoTag(switch) => {
-                format!("{} bears no deployment tag; deploy the plan, and stand by then", self.switch(*switch))
-            }
-            Disagreement::UnderWay(switch, mark) => format!(
-                "{} is in the middle of a deployment ({mark}); end it where it was begun with espalier deploy --resume; {way_out}",
-                self.switch(*switch)
-            ),
-            Disagreement::Tags([(first, one), (second, other)]) => format!(
-                "{} and {} bear tags of different deployments, {one} and {other}; {way_out}",
-                self.switch(*first),
-                self.switch(*second)
-            ),
-            Disagreement::Differs(switch, sentence) => {
-                format!("{} does not hold the plan: {sentence}; {way_out}", self.switch(*switch))
-            }
-        }
     }
 
     fn event(&self, event: StandbyEvent) -> Result<()> {

@@ -14,6 +14,7 @@ use fabric::format::plan::ReadMode;
 
 use super::{
     Output,
+    addresses::take_learned,
     interrupt::{INTERRUPTED, Interrupt},
     reach, say,
 };
@@ -25,13 +26,14 @@ use picture::Picture;
 const LOOK: Duration = Duration::from_millis(50);
 
 pub(super) fn run(args: &cli::Status, output: Output) -> Result<ExitCode> {
-    let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
+    let mut plan = read_plan_file(&args.plan, ReadMode::Strict)?;
+    let known = take_learned(&mut plan, &args.plan, args.addresses.as_ref())?;
     let interrupt = Interrupt::watch()?;
     let (keyring, options) = (reach::keyring(&args.reach)?, reach::options(&args.reach));
     let fabric = Fabric::of(&plan, &keyring, &options, interrupt.token().for_requests())?;
     reach::warn_of_weak_algorithms(&fabric.weak());
     // Its second look is only at what may have changed since the first.
-    let mut monitor = Monitor::new(&plan, &fabric, Duration::MAX);
+    let mut monitor = Monitor::new(&plan, &known, &fabric, Duration::MAX);
     monitor.look();
     let started = Instant::now();
     monitor.begin_interval();
@@ -59,14 +61,15 @@ fn rest(until: Instant, interrupt: &Interrupt) {
 }
 
 pub(super) fn watch(args: &cli::Watch, output: Output) -> Result<ExitCode> {
-    let plan = read_plan_file(&args.status.plan, ReadMode::Strict)?;
+    let mut plan = read_plan_file(&args.status.plan, ReadMode::Strict)?;
+    let known = take_learned(&mut plan, &args.status.plan, args.status.addresses.as_ref())?;
     let interval = Duration::from_secs_f64(args.status.interval);
     let interrupt = Interrupt::watch_in_order()?;
     let stop = || interrupt.is_pressed();
     let (keyring, options) = (reach::keyring(&args.status.reach)?, reach::options(&args.status.reach));
     let fabric = Fabric::of(&plan, &keyring, &options, interrupt.token().for_requests())?;
     reach::warn_of_weak_algorithms(&fabric.weak());
-    let mut monitor = Monitor::new(&plan, &fabric, Duration::from_secs_f64(args.full_every));
+    let mut monitor = Monitor::new(&plan, &known, &fabric, Duration::from_secs_f64(args.full_every));
     monitor.look();
     let mut done = 0;
     while !stop() && args.times.is_none_or(|times| done < times) {

@@ -7,11 +7,15 @@
 
 mod load;
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use drivers::snmp::{Pulse, PulseColumns};
-use fabric::{Plan, SwitchId, VlanSet};
+use fabric::{HostId, Mac, Plan, SwitchId, VlanSet};
 use rollout::{
+    addresses::complete,
     bonds::as_held,
     diagnose::{Cause, Diagnosis, PortSight, Sight, Urgency, diagnose},
 };
@@ -30,6 +34,7 @@ pub use self::load::LinkLoad;
 /// The switches of a plan, and what is known of each.
 pub struct Monitor<'a> {
     plan: &'a Plan,
+    known: &'a BTreeMap<Mac, HostId>,
     fabric: &'a Fabric<'a>,
     goals: Vec<SwitchConfig>,
     vlans: VlanSet,
@@ -59,14 +64,14 @@ struct Tables {
 
 impl<'a> Monitor<'a> {
     /// A monitor of a plan's switches, none of which has been asked yet. Tables are read when something may have changed, and
-    /// when they are `full_every` old.
-    pub fn new(plan: &'a Plan, fabric: &'a Fabric<'a>, full_every: Duration) -> Self {
+    /// when they are `full_every` old. Addresses that were learned, `known`, are further ones of the plan's hosts.
+    pub fn new(plan: &'a Plan, known: &'a BTreeMap<Mac, HostId>, fabric: &'a Fabric<'a>, full_every: Duration) -> Self {
         let goals = goals(plan);
         let vlans = vlans_of(&goals);
         let unknown = |_| Attended { reached: None, columns: PulseColumns::default(), pulse: None, tables: None };
         let switches: Vec<Attended> = plan.topology.switches().iter().map(unknown).collect();
         let before = vec![None; switches.len()];
-        Self { plan, fabric, goals, vlans, full_every, switches, before }
+        Self { plan, known, fabric, goals, vlans, full_every, switches, before }
     }
 
     /// Reads what has changed on every switch; connects again to those that did not answer before.
@@ -96,11 +101,18 @@ impl<'a> Monitor<'a> {
     /// Everything that is known, and what links carried since the interval began.
     pub fn report(&self) -> StatusReport {
         let switches = self.switches.iter().zip(&self.goals);
-        let seen: Vec<Result<Sight, Fault>> = switches.map(|(switch, goal)| switch.sight(goal.ports.len())).collect();
+        let mut seen: Vec<Result<Sight, Fault>> =
+            switches.map(|(switch, goal)| switch.sight(goal.ports.len())).collect();
         let ages = self.switches.iter().map(|switch| switch.tables.as_ref().map(|tables| tables.read_at.elapsed()));
-        // A bond that has failed over is as the plan stored it.
+        // What a switch has learned is as good as an entry, and a bond that has failed over is as the plan stored it.
         let held = |switch: &Attended| switch.tables.as_ref().map(|tables| tables.config.clone());
-        let held: Vec<Option<SwitchConfig>> = self.switches.iter().map(held).collect();
+        let mut held: Vec<Option<SwitchConfig>> = self.switches.iter().map(held).collect();
+        complete(self.plan, self.known, &mut held);
+        for (sight, config) in seen.iter_mut().zip(&held) {
+            if let (Ok(sight), Some(config)) = (sight, config) {
+                sight.config.entries.clone_from(&config.entries);
+            }
+        }
         let active = as_held(self.plan, &held);
         StatusReport {
             diagnoses: diagnose(self.plan, &goals_while(self.plan, &active), &seen),

@@ -41,9 +41,7 @@ impl<L: Link> Device<L> {
     /// # Errors
     /// [`Fault`].
     pub fn glance(&mut self) -> Result<Glance, Fault> {
-        let name = q_bridge::VLAN_STATIC_NAME.row(&VlanIndex(self.known_tag_vlan()));
-        let mark = self.session.get(&[name]).map_err(fault)?;
-        let mark = mark[0].octets().map(String::from_utf8_lossy);
+        let mark = self.mark()?;
         let mut ports = Vec::with_capacity(self.ports.len());
         for some in self.ports.chunks(PORTS_AT_ONCE) {
             let objects: Vec<Oid> = (some.iter())
@@ -64,7 +62,18 @@ impl<L: Link> Device<L> {
                 }
             }));
         }
-        Ok(Glance { mark: mark.and_then(|text| text.trim_end_matches('\0').parse().ok()), ports })
+        Ok(Glance { mark, ports })
+    }
+
+    /// Who set the switch up last.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub fn mark(&mut self) -> Result<Option<Mark>, Fault> {
+        let name = q_bridge::VLAN_STATIC_NAME.row(&VlanIndex(self.known_tag_vlan()));
+        let mark = self.session.get(&[name]).map_err(fault)?;
+        let text = mark[0].octets().map(String::from_utf8_lossy);
+        Ok(text.and_then(|text| text.trim_end_matches('\0').parse().ok()))
     }
 
     /// The VLAN whose name is the tag: where the last whole reading found it, else where it would be left.

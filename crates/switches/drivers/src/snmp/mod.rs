@@ -6,6 +6,7 @@
 //!        └──────────── set ◀── write: edits, in the order that switches accept
 //! ```
 
+mod addresses;
 mod batch;
 mod device;
 mod entries;
