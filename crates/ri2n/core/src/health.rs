@@ -21,6 +21,9 @@ pub(crate) const SUSPICION: Duration = Duration::from_millis(10);
 pub(crate) const SILENCE: Duration = Duration::from_millis(50);
 /// Interval of probes on a suspect link.
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_millis(10);
+/// The same while the port has no carrier: its return is told, and this is for when that gets lost. A packet that is sent in between makes
+/// the system ask for the peer's Ethernet address, in vain, and ask again only a second later, though the carrier may be back by then.
+const PROBE_INTERVAL_NO_CARRIER: Duration = Duration::from_secs(10);
 /// Answered probes in a row that make a link good again while there are others.
 const PROBES_GOOD: u32 = 3;
 /// Delivery ratio below which a link is called gray.
@@ -50,6 +53,8 @@ pub(crate) struct Monitor {
     delivery_ratio: f64,
     good_probes: u32,
     suspicions: u64,
+    /// Whether the port is known to have no carrier.
+    has_no_carrier: bool,
     pub(crate) changed_at: Time,
     pub(crate) next_probe: Time,
 }
@@ -61,6 +66,7 @@ impl Monitor {
             delivery_ratio: 1.0,
             good_probes: 0,
             suspicions: 0,
+            has_no_carrier: false,
             changed_at: now,
             next_probe: now,
         }
@@ -107,6 +113,7 @@ impl Monitor {
                 };
                 let recovered = self.good_probes >= needed;
                 if recovered {
+                    self.has_no_carrier = false;
                     self.delivery_ratio = self.delivery_ratio.max(0.9);
                     self.enter(now, Health::Good);
                 }
@@ -141,7 +148,14 @@ impl Monitor {
 
     /// The next probe of a link that is silent leaves soon.
     pub(crate) fn hasten(&mut self, now: Time) {
-        self.next_probe = self.next_probe.min(now + PROBE_INTERVAL);
+        if !self.has_no_carrier {
+            self.next_probe = self.next_probe.min(now + PROBE_INTERVAL);
+        }
+    }
+
+    /// A probe of a link that is silent leaves: when the next does.
+    pub(crate) fn schedule_probe(&mut self, now: Time, interval: Duration) {
+        self.next_probe = now + if self.has_no_carrier { PROBE_INTERVAL_NO_CARRIER } else { interval };
     }
 
     /// A probe was not answered in time.
@@ -160,19 +174,23 @@ impl Monitor {
         news
     }
 
-    /// The port lost its carrier. Returns whether that is news.
-    pub(crate) fn handle_down(&mut self, now: Time) -> bool {
+    /// The port lost its carrier, or else refuses what is sent. Returns whether that is news.
+    pub(crate) fn handle_down(&mut self, now: Time, has_no_carrier: bool) -> bool {
         let news = self.is_usable();
         self.suspicions += u64::from(news);
-        if self.health != Health::Down {
-            self.enter(now, Health::Down);
-            self.next_probe = now + PROBE_INTERVAL;
+        if self.health != Health::Down || has_no_carrier {
+            if self.health != Health::Down {
+                self.enter(now, Health::Down);
+            }
+            self.has_no_carrier = has_no_carrier;
+            self.schedule_probe(now, PROBE_INTERVAL);
         }
         news
     }
 
     /// The port has its carrier again.
     pub(crate) fn handle_up(&mut self, now: Time) {
+        self.has_no_carrier = false;
         if self.health == Health::Down {
             self.enter(now, Health::Suspect);
             self.next_probe = now;
@@ -210,7 +228,11 @@ mod tests {
         monitor.handle_probe_lost();
         assert!(!monitor.handle_answer(now, Others::SomeUsable) && !monitor.handle_answer(now, Others::SomeUsable));
         assert!(monitor.handle_answer(now, Others::SomeUsable) && monitor.is_usable());
-        assert!(monitor.handle_down(now) && !monitor.suspect(now));
+        assert!(monitor.handle_down(now, false) && !monitor.suspect(now));
+        assert_eq!(monitor.next_probe, now + PROBE_INTERVAL);
+        assert!(!monitor.handle_down(now, true));
+        monitor.hasten(now);
+        assert_eq!(monitor.next_probe, now + PROBE_INTERVAL_NO_CARRIER);
         monitor.handle_up(now);
         assert_eq!((monitor.health(), monitor.suspicions()), (Health::Suspect, 2));
         assert!(monitor.handle_answer(now, Others::NoneUsable), "one answer is enough where nothing else is left");

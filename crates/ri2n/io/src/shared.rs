@@ -296,7 +296,7 @@ impl Shared {
                     | libc::EADDRNOTAVAIL
                     | libc::EINVAL,
                 ) => {
-                    state.connection.handle_carrier(now, batch.link, Carrier::Down);
+                    state.connection.handle_carrier(now, batch.link, Carrier::Refused);
                     return;
                 }
                 _ => return,
@@ -495,7 +495,8 @@ impl Member for Shared {
         let Guarded { connection, reach, .. } = &mut *self.lock();
         for (interface, carrier) in carriers {
             for link in connection.links() {
-                let is_news = (*carrier == Carrier::Down) != (link.health == Health::Down);
+                // A port that refused what was sent may turn out to have no carrier.
+                let is_news = *carrier == Carrier::Down || link.health == Health::Down;
                 if link.path.interface == *interface && is_news {
                     connection.handle_carrier(now, link.id, *carrier);
                 }

@@ -551,8 +551,7 @@ impl<'a> Mender<'a> {
         for way in ways.iter().take(RENUMBERING_TRIES_MAX) {
             way.iter().for_each(|&channel| self.join(channel));
             self.dependencies.clear();
-            let keep = flows.iter().fold(true, |keep, flow| self.trace(flow) && keep);
-            if !keep {
+            if !flows.iter().all(|flow| self.trace(flow)) {
                 way.iter().for_each(|&channel| self.part(channel));
                 continue;
             }

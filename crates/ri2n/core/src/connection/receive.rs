@@ -36,8 +36,10 @@ const DUPLICATE_FOR: Duration = Duration::from_millis(100);
 pub enum Carrier {
     /// It is there.
     Up,
-    /// It is gone.
+    /// It is gone; its return will be told.
     Down,
+    /// It may be there, but the port refuses what is sent, and nobody tells when it no longer does.
+    Refused,
 }
 
 /// Where a datagram came from, and when it reached this machine.
@@ -443,8 +445,8 @@ impl Connection {
         let Some(link) = self.links.get_mut(link.index()).and_then(Option::as_mut) else { return };
         match carrier {
             Carrier::Up => link.monitor.handle_up(now),
-            Carrier::Down => {
-                link.monitor.handle_down(now);
+            Carrier::Down | Carrier::Refused => {
+                link.monitor.handle_down(now, carrier == Carrier::Down);
                 let outcome = link.give_up_all(&mut self.send);
                 self.handle_outcome(&outcome);
                 self.open_links(now);

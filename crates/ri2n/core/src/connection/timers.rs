@@ -224,7 +224,7 @@ impl Link {
         if self.monitor.is_usable() {
             return Outcome::default();
         }
-        self.monitor.next_probe = now + interval;
+        self.monitor.schedule_probe(now, interval);
         self.give_up_older(now, PROBE_PATIENCE.max(self.rtt.smoothed() * 3), buffer)
     }
 }
