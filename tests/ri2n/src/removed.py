@@ -11,9 +11,9 @@ import time
 
 SIDE, MACHINES = 4, 8
 DOWN_S = 0.3
-# How long until the next is removed. When a switch comes back, a host whose port is up before the cables beyond is asks for its peer's
+# How long until the next is removed. A host whose port is up before the switch beyond it forwards asks for its peer's
 # Ethernet address in vain, and again only a second later.
-UP_S = {"cable": 0.4, "switch": 1.3, "port": 0.4}
+UP_S = {"cable": 0.4, "switch": 1.3, "port": 1.3}
 
 
 def cables():
