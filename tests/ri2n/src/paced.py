@@ -1,8 +1,9 @@
-"""A paced stream whose bytes are known: `paced.py serve ADDRESS PORT`, `paced.py send ADDRESS PORT SECONDS`.
+"""A paced stream whose bytes are known: `paced.py serve ADDRESS PORT`, `paced.py send ADDRESS PORT`.
 
 The server says when nothing came for longer than QUIET_MS, with the time at which it began (CLOCK_MONOTONIC, in seconds), and at
-the end how many bytes came and whether all were right. A client sends CHUNK bytes every PERIOD_S.
+the end how many bytes came and whether all were right. A client sends CHUNK bytes every PERIOD_S until its standard input ends.
 """
+import select
 import socket
 import struct
 import sys
@@ -40,8 +41,8 @@ def main():
         receive(connection, peer)
         return
     stream = socket.create_connection((address, port))
-    end, next_at, first = time.monotonic() + float(sys.argv[4]), time.monotonic(), 0
-    while next_at < end:
+    next_at, first = time.monotonic(), 0
+    while not select.select([sys.stdin], [], [], 0)[0]:
         stream.sendall(chunk(first))
         first += WORDS
         next_at += PERIOD_S
