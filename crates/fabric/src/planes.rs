@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{ChannelId, HostId, InService, Link, LinkId, MachineId, SwitchId, Topology, graph::breadth_first};
+use crate::{ChannelId, HostId, InService, LinkId, MachineId, SwitchId, Topology, graph::breadth_first};
 
 /// The plane of each switch; none where traffic may take any way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -168,15 +168,6 @@ impl PlaneParts {
         }
         pairs
     }
-
-    /// Links between two parts.
-    pub fn crossing<'a>(&'a self, topology: &'a Topology) -> impl Iterator<Item = LinkId> + 'a {
-        topology.link_ids().filter(|link| {
-            let Link { a, b, .. } = *topology.link(*link);
-            let [a, b] = [a, b].map(|port| topology.port(port).switch);
-            self.part[a.index()] != self.part[b.index()]
-        })
-    }
 }
 
 #[cfg(test)]
@@ -204,7 +195,6 @@ mod tests {
         };
         assert_eq!(planes(&[0, 0, 0, 1, 1, 1]).parts(&ring, &between(1, 2)).by_switch(), [0, 0, 1, 2, 2, 2]);
         assert!(planes(&[]).parts(&ring, &none).is_empty());
-        assert_eq!(planes(&[0, 0, 0, 1, 1, 1]).parts(&ring, &none).crossing(&ring).count(), 2);
     }
 
     #[test]

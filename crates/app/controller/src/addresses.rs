@@ -24,12 +24,10 @@ use switch_model::{
 
 use crate::{
     CancellationToken, ConnectOptions, Error, Fabric,
-    held::{Attended, Changing, Disagreement, Entries, agree, start},
+    held::{Attended, Changing, Disagreement, Entries, MOMENT, agree, start},
     parallel::at_once,
 };
 
-/// How long it may take to notice that it is to end.
-const MOMENT: Duration = Duration::from_millis(50);
 /// Most rounds of one that does not follow: what is removed in one is learned anew in the next, or not.
 const ROUNDS_MAX: usize = 10;
 

@@ -20,8 +20,9 @@ use switch_model::{
 
 use crate::{CancellationToken, Fabric, goals::goals, parallel::at_once};
 
-/// How long it may take to notice that it is to end, and how long a switch that does not answer is left alone.
-const MOMENT: Duration = Duration::from_millis(50);
+/// How long it may take to notice that it is to end.
+pub(crate) const MOMENT: Duration = Duration::from_millis(50);
+/// How long a switch that does not answer is left alone.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// Why switches do not hold a plan.

@@ -33,12 +33,9 @@ use switch_model::{
 
 use crate::{
     CancellationToken, ConnectOptions, Error, Fabric,
-    held::{Attended, Changing, Disagreement, Entries, agree, start},
+    held::{Attended, Changing, Disagreement, Entries, MOMENT, agree, start},
     rounds::Rounds,
 };
-
-/// How long a thread may take to notice that it is to end.
-const GLANCE: Duration = Duration::from_millis(50);
 
 /// How `standby` behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,7 +264,7 @@ impl Watch<'_> {
         let mut silent = BTreeSet::new();
         let (mut turn, mut told, mut is_up) = (0, None, false);
         while !token.is_cancelled() {
-            let mut reports = match inbox.recv_timeout(GLANCE) {
+            let mut reports = match inbox.recv_timeout(MOMENT) {
                 Ok(report) => vec![report],
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => break,

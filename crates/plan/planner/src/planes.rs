@@ -7,14 +7,14 @@
 //!    ╲    ╱                                     s2 has no such machine: it goes where it connects what is apart
 //!     s2 ─── s3 ─── s4
 //! ```
-//! Switches that share machines are coloured group by group, so that neighbours differ. Exchanging two colours within a group
-//! keeps that, so groups are turned until planes hang together, and then single switches, at the price of a machine or two; switches without such machines join the plane that they connect
-//! most of. What is kept is the best by pairs of machines with paths of their own, then by how few parts planes fall into, then
-//! by how alike their capacities are.
+//! Switches on which one machine has ports form groups, and each group is coloured so that the ports of a machine get different
+//! colours: the planes. Exchanging two colours within a group keeps that, so the search exchanges colours, group by group, as long as
+//! planes get better; then it recolours single switches, which gives up the disjoint paths of some machines for those of others.
+//! Switches on which no such machine has ports join the plane that they connect most of. Planes are better with more pairs of
+//! machines with disjoint paths, then with fewer parts, then with more links within planes, then with more capacity of the weakest.
 //!
-//! Source: the colouring of a graph with two colours breadth first is unique up to exchanging them in each component (D. Kőnig,
-//! 1916); where machines have more ports, colours are taken greedily, most constrained first (D. Brélaz, "New methods to color
-//! the vertices of a graph", 1979).
+//! Source: a breadth-first colouring with two colours is unique up to exchanging them in each component (D. Kőnig, 1916). Where
+//! machines have more ports, the colouring is greedy in breadth-first order.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -22,9 +22,9 @@ use fabric::{ChannelId, HostId, LinkId, Plan, PlanePairs, Planes, Relation, Swit
 
 use crate::PlanError;
 
-/// Random beginnings that are turned to their best, beside the first.
+/// Randomly chosen colourings that the search starts from, beside the first.
 const BEGINNINGS: usize = 8;
-/// Switches and links looked at, beyond which fewer groups are turned.
+/// Switches and links visited in all; on larger topologies fewer changes are tried.
 const VISITS_MAX: usize = 100_000_000;
 /// How good planes are, as [`Search::quality`] says.
 type Quality = (u64, std::cmp::Reverse<usize>, usize, u64);
@@ -83,7 +83,7 @@ fn no_planes(pairs: &PlanePairs, topology: &Topology) -> String {
     match pairs.example {
         None => "no two machines have two ports each".to_owned(),
         Some((a, b)) => format!(
-            "the ports of {} and {}, for one, have no two paths without a common switch; cable the ports of a machine to different \
+            "the ports of {} and {}, for example, have no two paths without a common switch; cable the ports of a machine to different \
              switches, and those of one plane to each other",
             topology.machine(a).name,
             topology.machine(b).name
@@ -207,7 +207,7 @@ impl Search<'_> {
         planes.parts(self.topology, self.drained).pairs(self.topology)
     }
 
-    /// Turns groups as long as that makes the whole better.
+    /// Makes changes as long as planes get better.
     fn turned(&self, mut colour: Vec<u8>) -> (Quality, Planes) {
         let mut best = self.filled(&colour);
         let mut looks = VISITS_MAX / BEGINNINGS / self.cost().max(1);
@@ -292,7 +292,8 @@ impl Search<'_> {
         (part, count)
     }
 
-    /// Free switches on a shortest path between two parts of a plane, of equals those that meet the most of its parts; none if there is no such path.
+    /// Free switches on a shortest path between two parts of a plane: if one switch is enough, the one that is next to most parts. None if
+    /// there is no path.
     fn joint(&self, plane: &[Option<u8>], of: u8) -> Option<Vec<usize>> {
         let (part, count) = self.parts_of(plane, of);
         if count < 2 {

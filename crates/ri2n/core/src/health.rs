@@ -21,8 +21,8 @@ pub(crate) const SUSPICION: Duration = Duration::from_millis(10);
 pub(crate) const SILENCE: Duration = Duration::from_millis(50);
 /// Interval of probes on a suspect link.
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_millis(10);
-/// The same while the port has no carrier: its return is told, and this is for when that gets lost. A packet that is sent in between makes
-/// the system ask for the peer's Ethernet address, in vain, and ask again only a second later, though the carrier may be back by then.
+/// Interval of probes while the port has no carrier: a fallback, since the kernel reports the carrier's return. A packet that is sent
+/// without carrier starts address resolution (ARP, ND), which the kernel repeats only after a second, even if the carrier is back by then.
 const PROBE_INTERVAL_NO_CARRIER: Duration = Duration::from_secs(10);
 /// Answered probes in a row that make a link good again while there are others.
 const PROBES_GOOD: u32 = 3;

@@ -101,9 +101,9 @@ pub(crate) struct Plan {
     /// neighbour for them. With --previous, the change from the running plan is hitless.
     #[arg(long, value_name = "SWITCH|LINK")]
     pub(crate) drain: Vec<String>,
-    /// Give the ports of each machine paths of their own: no two links between two machines, one port each, pass a common switch or
-    /// cable, as far as the cabling allows. Switches are dealt out to planes, and traffic between hosts of one plane stays there.
-    /// `export --to host-setup` tells RI2N which ports are on one plane.
+    /// Give the ports of each machine disjoint paths: between two machines, the paths of different ports share no switch and no cable,
+    /// as far as the cabling allows. The planner divides the switches into planes; traffic between hosts of one plane stays in it.
+    /// `export --to host-setup` writes the links by plane for RI2N.
     #[arg(long)]
     pub(crate) disjoint: bool,
     /// Search for better routes for so many seconds, or until Ctrl-C, which keeps the best so far. Without it, a number

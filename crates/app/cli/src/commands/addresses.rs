@@ -5,18 +5,17 @@ use std::{
     io,
     path::{Path, PathBuf},
     process::ExitCode,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::Result;
 use controller::{AddressesEvent, AddressesMode, AddressesRequest, AddressesResult, keep_addresses};
-use fabric::{HostId, Mac, Plan, SwitchId, format::plan::ReadMode};
+use fabric::{HostId, Mac, Plan, format::plan::ReadMode};
 use rollout::addresses::{
     AddressNotice, MOVES_MAX, MOVES_WITHIN, Places, Record, parse_record, with_learned, write_record,
 };
-use serde_json::json;
 
-use super::{Output, interrupt::Interrupt, reach, say, standby::disagreement};
+use super::{Output, event_log::EventLog, interrupt::Interrupt, reach, standby::disagreement};
 use crate::{
     cli,
     count::counted,
@@ -40,7 +39,7 @@ pub(super) fn run(args: &cli::Addresses, output: Output) -> Result<ExitCode> {
     let (keyring, options) = (reach::keyring(&args.reach)?, reach::options(&args.reach));
     let interrupt = Interrupt::watch_in_order()?;
     let token = interrupt.token();
-    let teller = Teller { plan: &plan, output, started: Instant::now() };
+    let teller = Teller(EventLog::begin(&plan, output));
     // Whoever reads what is printed may go away; then nobody learns what happens, and it ends.
     let mut unread = None;
     let mut remember = |known: &BTreeMap<Mac, HostId>| {
@@ -98,47 +97,25 @@ fn beside(plan: &Path) -> PathBuf {
 }
 
 /// Says what happens.
-struct Teller<'a> {
-    plan: &'a Plan,
-    output: Output,
-    started: Instant,
-}
+struct Teller<'a>(EventLog<'a>);
 
 impl Teller<'_> {
-    fn say(&self, event: &str, subject: Option<&str>, words: &str) -> Result<()> {
-        let at = self.started.elapsed().as_secs_f64();
-        match self.output {
-            Output::Person => say!("{at:9.2} s  {words}"),
-            Output::Json => {
-                say!(
-                    "{}",
-                    json!({ "at_s": (at * 1e3).round() / 1e3, "event": event, "subject": subject, "text": words })
-                );
-            }
-        }
-        Ok(())
-    }
-
-    fn switch(&self, switch: SwitchId) -> &str {
-        &self.plan.topology.switch(switch).name
-    }
-
     /// A port as people know it: `vmhost1 (sw1:g4)`.
     fn port(&self, host: HostId) -> String {
-        let host = self.plan.topology.host(host);
-        format!("{} ({})", host.name, self.plan.topology.port_label(host.port))
+        let host = self.0.plan.topology.host(host);
+        format!("{} ({})", host.name, self.0.plan.topology.port_label(host.port))
     }
 
     fn event(&self, event: AddressesEvent) -> Result<()> {
         match event {
             AddressesEvent::Waits(switch, fault) => {
-                let name = self.switch(switch);
-                self.say("waiting", Some(name), &format!("waiting for {name}: {fault}"))
+                let name = self.0.switch(switch);
+                self.0.say("waiting", Some(name), &format!("waiting for {name}: {fault}"))
             }
             AddressesEvent::Ready { ports, known, late } => {
                 let known = counted(known, "address");
                 let words = format!("{} with learned addresses; {known} recorded", counted(ports, "port"));
-                self.say("ready", None, &words)?;
+                self.0.say("ready", None, &words)?;
                 match late {
                     0 => Ok(()),
                     _ => {
@@ -146,22 +123,22 @@ impl Teller<'_> {
                         let words = format!(
                             "a move is noticed only after the first port's switch has aged the address out, for {pairs} of ports"
                         );
-                        self.say("late", None, &words)
+                        self.0.say("late", None, &words)
                     }
                 }
             }
             AddressesEvent::Fault(switch, fault) => {
-                let name = self.switch(switch);
-                self.say("fault", Some(name), &format!("{name}: {fault}"))
+                let name = self.0.switch(switch);
+                self.0.say("fault", Some(name), &format!("{name}: {fault}"))
             }
             AddressesEvent::Answers(switch) => {
-                let name = self.switch(switch);
-                self.say("answers", Some(name), &format!("{name} answers again"))
+                let name = self.0.switch(switch);
+                self.0.say("answers", Some(name), &format!("{name} answers again"))
             }
             AddressesEvent::Notice(notice) => self.notice(notice),
             AddressesEvent::Holds(addresses) => {
                 let words = format!("every switch holds the entries of {}", counted(addresses, "learned address"));
-                self.say("holds", None, &words)
+                self.0.say("holds", None, &words)
             }
         }
     }
@@ -179,7 +156,7 @@ impl Teller<'_> {
                 ("gone", mac, format!("{mac} is not heard behind {} any more: its entries are removed", port(at)))
             }
             AddressNotice::Full(mac, at) => {
-                let most = self.plan.topology.host(at).learned_max.unwrap_or(0);
+                let most = self.0.plan.topology.host(at).learned_max.unwrap_or(0);
                 let words = format!(
                     "{mac} is behind {}, which has its {} already, and is not entered; raise addresses-max and plan again",
                     port(at),
@@ -201,7 +178,7 @@ impl Teller<'_> {
                     MOVES_WITHIN.as_secs(),
                     port(at),
                     port(other),
-                    self.plan.topology.host(at).name
+                    self.0.plan.topology.host(at).name
                 );
                 ("duplicate", mac, words)
             }
@@ -215,7 +192,7 @@ impl Teller<'_> {
                 ("planned", mac, words)
             }
         };
-        self.say(event, Some(&mac.to_string()), &words)
+        self.0.say(event, Some(&mac.to_string()), &words)
     }
 
     /// How it ended; whether all is as it should be.
@@ -224,27 +201,27 @@ impl Teller<'_> {
             AddressesResult::Interrupted => return Ok(ExitCode::SUCCESS),
             AddressesResult::Left(_, behind) if behind.is_empty() => return Ok(ExitCode::SUCCESS),
             AddressesResult::Left(_, behind) => {
-                let names: Vec<&str> = behind.iter().map(|switch| self.switch(*switch)).collect();
+                let names: Vec<&str> = behind.iter().map(|switch| self.0.switch(*switch)).collect();
                 let names = names.join(", ");
-                self.say("left", None, &format!("ended; entries are missing on {names}: start it again"))?;
+                self.0.say("left", None, &format!("ended; entries are missing on {names}: start it again"))?;
             }
             AddressesResult::Nothing(why) => eprintln!("espalier: {why}"),
             AddressesResult::Unfit(finding) => eprintln!(
                 "espalier: with as many addresses as its ports may learn, the plan is not fit: {finding}; plan it again with this version"
             ),
             AddressesResult::Disagreement(why) => {
-                eprintln!("espalier: {}", disagreement(self.plan, &why, "start this then"));
+                eprintln!("espalier: {}", disagreement(self.0.plan, &why, "start this then"));
             }
             AddressesResult::Superseded(switch, mark) => {
-                let name = self.switch(switch);
+                let name = self.0.switch(switch);
                 let words = format!("{name} was set up by another deployment, {mark}: no more entries are written");
-                self.say("ended", Some(name), &words)?;
+                self.0.say("ended", Some(name), &words)?;
             }
             AddressesResult::Untagged(switch) => {
-                let name = self.switch(switch);
+                let name = self.0.switch(switch);
                 let words =
                     format!("{name} bears no deployment tag any more: no more entries are written; deploy the plan");
-                self.say("untagged", Some(name), &words)?;
+                self.0.say("untagged", Some(name), &words)?;
             }
         }
         Ok(ExitCode::from(FAILED))

@@ -12,6 +12,7 @@ mod discover;
 mod drain;
 mod drive;
 mod enrol;
+mod event_log;
 mod explain;
 mod export;
 mod failure;

@@ -15,7 +15,7 @@ pub(super) fn print(plan: &Plan) -> Result<()> {
     let Some(PlanePairs { all, disjoint, example }) = pairs(plan) else { return Ok(()) };
     let machine = |id| &plan.topology.machine(id).name;
     let of = if disjoint == all { format!("all {all}") } else { format!("{disjoint} of {all}") };
-    let but = example.map_or(String::new(), |(a, b)| format!("; not {} and {}, for one", machine(a), machine(b)));
+    let but = example.map_or(String::new(), |(a, b)| format!("; not {} and {}, for example", machine(a), machine(b)));
     say!("disjoint         {of} pairs of machines have paths without a common switch or cable{but}");
     for (number, switches) in by_plane(plan).iter().enumerate() {
         let (count, names) = (counted(switches.len(), "switch"), abridged(switches, ", ", SWITCHES_SHOWN_MAX));

@@ -1,9 +1,6 @@
 //! `espalier standby`: when a cable dies, hosts switch over as the plan stored.
 
-use std::{
-    process::ExitCode,
-    time::{Duration, Instant},
-};
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::Result;
 use controller::{Disagreement, StandbyEvent, StandbyRequest, StandbyResult, stand_by};
@@ -12,10 +9,9 @@ use rollout::{
     bonds::BondNotice,
     standby::{ActiveVlans, Standby, StandbyNotice},
 };
-use serde_json::json;
 use switch_model::driver::Fault;
 
-use super::{Output, failure::moved_words, interrupt::Interrupt, reach, say};
+use super::{Output, event_log::EventLog, failure::moved_words, interrupt::Interrupt, reach};
 use crate::{
     cli,
     count::counted,
@@ -36,7 +32,7 @@ pub(super) fn run(args: &cli::Standby, output: Output) -> Result<ExitCode> {
         .map_err(|why| bad_input(format!("{}: {why}", args.plan.display())))?;
     let (keyring, options) = (reach::keyring(&args.reach)?, reach::options(&args.reach));
     let interrupt = Interrupt::watch_in_order()?;
-    let teller = Teller { plan: &plan, output, started: Instant::now() };
+    let teller = Teller(EventLog::begin(&plan, output));
     // Whoever reads what is printed may go away; then there is nobody to stand by for.
     let mut unread = None;
     let token = interrupt.token();
@@ -80,38 +76,16 @@ pub(super) fn disagreement(plan: &Plan, why: &Disagreement, then: &str) -> Strin
 }
 
 /// Says what happens.
-struct Teller<'a> {
-    plan: &'a Plan,
-    output: Output,
-    started: Instant,
-}
+struct Teller<'a>(EventLog<'a>);
 
 impl Teller<'_> {
-    fn say(&self, event: &str, subject: Option<&str>, words: &str) -> Result<()> {
-        let at = self.started.elapsed().as_secs_f64();
-        match self.output {
-            Output::Person => say!("{at:9.2} s  {words}"),
-            Output::Json => {
-                say!(
-                    "{}",
-                    json!({ "at_s": (at * 1e3).round() / 1e3, "event": event, "subject": subject, "text": words })
-                );
-            }
-        }
-        Ok(())
-    }
-
-    fn switch(&self, switch: SwitchId) -> &str {
-        &self.plan.topology.switch(switch).name
-    }
-
     fn ready(&self, links: usize, stopped: usize, bonds: usize) -> Result<()> {
         let care = match stopped {
             0 => String::new(),
             _ => format!("; for {stopped} of them hosts that move are stopped for a moment"),
         };
-        let of = self.plan.topology.links().len();
-        let cables = match &self.plan.failover {
+        let of = self.0.plan.topology.links().len();
+        let cables = match &self.0.plan.failover {
             Some(_) => format!("any of {links} cables of {of}{care}"),
             None => String::new(),
         };
@@ -120,22 +94,22 @@ impl Teller<'_> {
             _ => format!("the active port of {}", counted(bonds, "failover bond")),
         };
         let of_what: Vec<String> = [cables, bonds].into_iter().filter(|words| !words.is_empty()).collect();
-        self.say("ready", None, &format!("standing by for the failure of {}", of_what.join(", and of ")))
+        self.0.say("ready", None, &format!("standing by for the failure of {}", of_what.join(", and of ")))
     }
 
     fn waits(&self, switch: SwitchId, fault: &Fault) -> Result<()> {
-        let name = self.switch(switch);
-        self.say("waiting", Some(name), &format!("waiting for {name}: {fault}"))
+        let name = self.0.switch(switch);
+        self.0.say("waiting", Some(name), &format!("waiting for {name}: {fault}"))
     }
 
     fn fault(&self, switch: SwitchId, fault: &Fault) -> Result<()> {
-        let name = self.switch(switch);
-        self.say("fault", Some(name), &format!("{name}: {fault}"))
+        let name = self.0.switch(switch);
+        self.0.say("fault", Some(name), &format!("{name}: {fault}"))
     }
 
     fn back(&self, switch: SwitchId) -> Result<()> {
-        let name = self.switch(switch);
-        self.say("answers", Some(name), &format!("{name} answers again"))
+        let name = self.0.switch(switch);
+        self.0.say("answers", Some(name), &format!("{name} answers again"))
     }
 
     /// How it ended; whether it was asked to.
@@ -148,31 +122,31 @@ impl Teller<'_> {
                 return Ok(ExitCode::SUCCESS);
             }
             StandbyResult::Disagreement(why) => {
-                eprintln!("espalier: {}", disagreement(self.plan, &why, "stand by then"))
+                eprintln!("espalier: {}", disagreement(self.0.plan, &why, "stand by then"))
             }
             StandbyResult::Superseded(switch, mark) => {
-                let name = self.switch(switch);
-                self.say(
+                let name = self.0.switch(switch);
+                self.0.say(
                     "ended",
                     Some(name),
                     &format!("{name} was set up by somebody else, {mark}: this standby ends"),
                 )?;
             }
             StandbyResult::Untagged(switch) => {
-                let name = self.switch(switch);
+                let name = self.0.switch(switch);
                 let words = format!(
                     "{name} bears no deployment tag any more, so nobody knows what it holds: this standby ends; deploy the plan, and stand by then"
                 );
-                self.say("untagged", Some(name), &words)?;
+                self.0.say("untagged", Some(name), &words)?;
             }
             StandbyResult::Foreign(host, pvid) => {
-                let name = &self.plan.topology.host(host).name;
+                let name = &self.0.plan.topology.host(host).name;
                 let pvid =
                     pvid.map_or_else(|| "takes no untagged frames".to_owned(), |vlan| format!("has PVID {vlan}"));
                 let words = format!(
                     "the port of {name} {pvid}, as no switch-over of the plan has it; deploy the plan, and stand by then"
                 );
-                self.say("foreign", Some(name), &words)?;
+                self.0.say("foreign", Some(name), &words)?;
             }
         }
         Ok(ExitCode::from(FAILED))
@@ -190,7 +164,7 @@ impl Teller<'_> {
     }
 
     fn tell_of_bond(&self, notice: BondNotice) -> Result<()> {
-        let topology = &self.plan.topology;
+        let topology = &self.0.plan.topology;
         let port = |host: HostId| {
             let host = topology.host(host);
             (host.name.as_str(), topology.port_label(host.port))
@@ -199,77 +173,79 @@ impl Teller<'_> {
             BondNotice::Moves { from, to } => {
                 let ((from, _), (to, at)) = (port(from), port(to));
                 let words = format!("{to} at {at} takes over from {from}: entries for its addresses turn there");
-                self.say("bond-moves", Some(to), &words)
+                self.0.say("bond-moves", Some(to), &words)
             }
             BondNotice::Down(active) => {
                 let (name, at) = port(active);
                 let machine = &topology.machine(topology.host(active).machine).name;
                 let words =
                     format!("{name} at {at} is down, and no other port of {machine} is up: {machine} is unreachable");
-                self.say("bond-down", Some(name), &words)
+                self.0.say("bond-down", Some(name), &words)
             }
         }
     }
 
     fn left(&self, active: ActiveVlans) -> Result<()> {
         match active {
-            ActiveVlans::Planned => self.say("left", None, "ended; all hosts send as the plan has it"),
-            ActiveVlans::Gathering => self.say("left", None, "ended in the middle of a change; start it again soon"),
+            ActiveVlans::Planned => self.0.say("left", None, "ended; all hosts send as the plan has it"),
+            ActiveVlans::Gathering => self.0.say("left", None, "ended in the middle of a change; start it again soon"),
             ActiveVlans::Backup(link) | ActiveVlans::Stopped(link) => {
-                let label = self.plan.topology.link_label(link);
+                let label = self.0.plan.topology.link_label(link);
                 let words = format!("ended in the middle of what the failure of {label} asks for; start it again soon");
-                self.say("left", Some(&label), &words)
+                self.0.say("left", Some(&label), &words)
             }
         }
     }
 
     fn tell(&self, notice: StandbyNotice) -> Result<()> {
-        let label = |link: LinkId| self.plan.topology.link_label(link);
+        let label = |link: LinkId| self.0.plan.topology.link_label(link);
         let moved = |link: LinkId| {
-            let over = self.plan.failover.as_ref().and_then(|failover| failover.switch_over(link));
-            over.map_or_else(String::new, |over| moved_words(self.plan, over))
+            let over = self.0.plan.failover.as_ref().and_then(|failover| failover.switch_over(link));
+            over.map_or_else(String::new, |over| moved_words(self.0.plan, over))
         };
         match notice {
             StandbyNotice::Failed(link) => {
-                self.say("failed", Some(&label(link)), &format!("{} is down: {}", label(link), moved(link)))
+                self.0.say("failed", Some(&label(link)), &format!("{} is down: {}", label(link), moved(link)))
             }
             StandbyNotice::Missed(link) => {
-                self.say("failed", Some(&label(link)), &format!("{} is down, which no frame needs", label(link)))
+                self.0.say("failed", Some(&label(link)), &format!("{} is down, which no frame needs", label(link)))
             }
             StandbyNotice::Dividing(link) => {
                 let words =
                     format!("{} is down, and nothing runs beside it: hosts are cut off from each other", label(link));
-                self.say("divided", Some(&label(link)), &words)
+                self.0.say("divided", Some(&label(link)), &words)
             }
             StandbyNotice::Second(link) => {
                 let words = format!(
                     "{} is down as well, and nothing is stored for two: mend either, or plan again",
                     label(link)
                 );
-                self.say("second", Some(&label(link)), &words)
+                self.0.say("second", Some(&label(link)), &words)
             }
             StandbyNotice::Healed(link) => {
-                self.say("healed", Some(&label(link)), &format!("{} carries again", label(link)))
+                self.0.say("healed", Some(&label(link)), &format!("{} carries again", label(link)))
             }
-            StandbyNotice::Holds(ActiveVlans::Planned) => self.say("home", None, "all hosts send as the plan has it"),
+            StandbyNotice::Holds(ActiveVlans::Planned) => self.0.say("home", None, "all hosts send as the plan has it"),
             StandbyNotice::Holds(ActiveVlans::Backup(link)) => {
-                self.say("over", Some(&label(link)), &format!("hosts have switched over, away from {}", label(link)))
+                self.0.say("over", Some(&label(link)), &format!("hosts have switched over, away from {}", label(link)))
             }
-            StandbyNotice::Holds(ActiveVlans::Gathering) => {
-                self.say("gathering", None, "hosts that were found in the middle of a change are stopped, and go home")
-            }
-            StandbyNotice::Holds(ActiveVlans::Stopped(link)) => self.say(
+            StandbyNotice::Holds(ActiveVlans::Gathering) => self.0.say(
+                "gathering",
+                None,
+                "hosts that were found in the middle of a change are stopped, and go home",
+            ),
+            StandbyNotice::Holds(ActiveVlans::Stopped(link)) => self.0.say(
                 "stopped",
                 Some(&label(link)),
                 &format!("hosts that {} concerns are stopped until their frames are gone", label(link)),
             ),
             StandbyNotice::CannotStop(link, switch) | StandbyNotice::Waits(link, switch) => {
-                let name = self.switch(switch);
+                let name = self.0.switch(switch);
                 let words = format!(
                     "{name} does not do what {} asks for, and without it nothing may change; the next try is in a minute",
                     label(link)
                 );
-                self.say("waits", Some(name), &words)
+                self.0.say("waits", Some(name), &words)
             }
         }
     }
