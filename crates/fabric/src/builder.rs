@@ -10,8 +10,8 @@ use std::{
 };
 
 use crate::{
-    ADDRESSES_MAX, Attachment, Fault, Guid, HOSTS_MAX, Host, HostId, InBand, LINKS_MAX, Link, LinkId, Mac, MachineId,
-    Model, Models, Port, PortId, SWITCHES_MAX, SwitchId, SwitchIdentity, Topology,
+    ADDRESSES_MAX, Attachment, Fault, Guid, HOSTS_MAX, Host, HostId, InBand, LINKS_MAX, LagNumber, Link, LinkId, Mac,
+    MachineId, Model, Models, Port, PortId, SWITCHES_MAX, SwitchId, SwitchIdentity, Topology,
     graph::breadth_first,
     name::{check_name, check_port_name, most_similar},
     topology::DraftSwitch,
@@ -159,7 +159,8 @@ impl TopologyBuilder {
         })
     }
 
-    /// Mentions a port without plugging anything in.
+    /// Mentions a port without plugging anything in. A port that is called as LAGs are, such as `lag1`, is one, whose members are added
+    /// by [`Self::add_to_lag`].
     ///
     /// # Errors
     /// [`Fault`] if the name is unusable or the model has no such port.
@@ -169,7 +170,7 @@ impl TopologyBuilder {
         }
         check_port_name(name)?;
         let DraftSwitch { name: switch_name, model, .. } = &self.switches[switch.index()];
-        if !model.ports.contains(name) {
+        if !model.ports.contains(name) && LagNumber::of_port(name).is_none() {
             let known = match &model.ports {
                 crate::PortNames::Any => String::new(),
                 crate::PortNames::Listed(names) => abridge(names),
@@ -187,7 +188,48 @@ impl TopologyBuilder {
         Ok(id)
     }
 
-    /// Plugs a cable into two ports.
+    /// The LAG of the lowest number that the switch has not.
+    ///
+    /// # Errors
+    /// [`Fault::TooMany`] if it has every number.
+    pub fn add_lag(&mut self, switch: SwitchId) -> Result<PortId, Fault> {
+        let known = &self.port_by_name[switch.index()];
+        let free = LagNumber::all().map(|number| number.to_string()).find(|name| !known.contains_key(name));
+        let name = free.ok_or(Fault::TooMany { what: "LAGs of one switch", limit: LagNumber::all().count() })?;
+        self.add_port(switch, &name)
+    }
+
+    /// Makes a port a member of a LAG of the same switch.
+    ///
+    /// # Errors
+    /// [`Fault`] if the port has a cable, is on another switch, or is a LAG.
+    pub fn add_to_lag(&mut self, lag: PortId, member: PortId) -> Result<(), Fault> {
+        let [of, port] = [lag, member].map(|port| &self.ports[port.index()]);
+        let is_lag = |port: &Port| LagNumber::of_port(&port.name).is_some();
+        if of.switch != port.switch || !is_lag(of) || is_lag(port) {
+            return Err(Fault::NotOfLag { port: self.label(member), lag: self.label(lag) });
+        }
+        self.check_free(member)?;
+        self.ports[member.index()].attachment = Attachment::Member(lag);
+        Ok(())
+    }
+
+    /// How many cables a port has room for: one, or one for each member of a LAG. Cost: O(ports).
+    pub fn cables_at(&self, port: PortId) -> usize {
+        match LagNumber::of_port(&self.ports[port.index()].name) {
+            None => 1,
+            Some(_) => self.ports.iter().filter(|other| other.attachment == Attachment::Member(port)).count(),
+        }
+    }
+
+    /// The LAG that has just these members, if there is one.
+    pub fn lag_of(&self, members: &BTreeSet<PortId>) -> Option<PortId> {
+        let Attachment::Member(lag) = self.ports[members.first()?.index()].attachment else { return None };
+        let is_of = |port: &PortId| self.ports[port.index()].attachment == Attachment::Member(lag);
+        (members.iter().all(is_of) && self.cables_at(lag) == members.len()).then_some(lag)
+    }
+
+    /// Plugs a cable into two ports, or a cable into each member of two LAGs: the rate is that of all of them together.
     ///
     /// # Errors
     /// [`Fault`] if either port has a cable, both are on one switch, or the bound on links is reached.
@@ -541,7 +583,7 @@ impl TopologyBuilder {
     /// ports (uncabled ones included), in order of mention elsewhere.
     ///
     /// # Errors
-    /// [`Fault::Empty`], or a [`Fault::Unreachable`] for every switch that the first one cannot reach.
+    /// [`Fault::Empty`], what is wrong with LAGs, or a [`Fault::Unreachable`] for every switch that the first one cannot reach.
     pub fn finish(self) -> Result<Topology, Vec<Fault>> {
         match self.finish_in_parts() {
             Ok((topology, unreachable)) if unreachable.is_empty() => Ok(topology),
@@ -554,11 +596,12 @@ impl TopologyBuilder {
     /// down, and nothing else. Beside it a [`Fault::Unreachable`] for every switch that the first one cannot reach.
     ///
     /// # Errors
-    /// [`Fault::Empty`].
+    /// [`Fault::Empty`], or what is wrong with a LAG.
     pub fn finish_in_parts(mut self) -> Result<(Topology, Vec<Fault>), Fault> {
         if self.switches.is_empty() {
             return Err(Fault::Empty);
         }
+        self.check_lags()?;
         let unreachable = self.unreachable();
         for switch in SwitchId::all(self.switches.len()) {
             if let crate::PortNames::Listed(names) = self.switches[switch.index()].model.ports.clone() {
@@ -577,7 +620,11 @@ impl TopologyBuilder {
         for (new, &old) in order.iter().enumerate() {
             renumbered[old] = PortId::new(new);
         }
-        let ports = order.iter().map(|&old| self.ports[old].clone()).collect();
+        let renumber = |port: &Port| match port.attachment {
+            Attachment::Member(lag) => Port { attachment: Attachment::Member(renumbered[lag.index()]), ..port.clone() },
+            _ => port.clone(),
+        };
+        let ports = order.iter().map(|&old| renumber(&self.ports[old])).collect();
         let links = (self.links.iter())
             .map(|link| Link { a: renumbered[link.a.index()], b: renumbered[link.b.index()], ..*link })
             .collect();
@@ -601,12 +648,48 @@ impl TopologyBuilder {
             }
             Attachment::Nothing => return Ok(()),
             Attachment::Host(host) => format!("host {}", self.hosts[host.index()].name),
+            Attachment::Member(lag) => format!("a cable of {}", self.label(lag)),
             Attachment::Link(link) => {
                 let Link { a, b, .. } = self.links[link.index()];
                 format!("the cable {} -- {}", self.label(a), self.label(b))
             }
         };
         Err(Fault::PortUsedTwice { port: self.label(port), by })
+    }
+
+    /// Checks that every LAG with cables has members, and that both ends of a link have as many.
+    fn check_lags(&self) -> Result<(), Fault> {
+        let mut members = vec![0; self.ports.len()];
+        for port in &self.ports {
+            if let Attachment::Member(lag) = port.attachment {
+                members[lag.index()] += 1;
+            }
+        }
+        let lags = self.ports.iter().enumerate().filter(|(_, port)| port.lag().is_some());
+        for (at, port) in lags {
+            let rate_bps = match port.attachment {
+                Attachment::Link(link) => self.links[link.index()].rate_bps,
+                Attachment::Host(host) => self.hosts[host.index()].rate_bps,
+                Attachment::Nothing | Attachment::Member(_) => 0,
+            };
+            match members[at] {
+                // One that nothing leads to is no harm.
+                0 if rate_bps == 0 => {}
+                0 => return Err(Fault::EmptyLag { lag: self.label(PortId::new(at)) }),
+                count if !rate_bps.is_multiple_of(count as u64) => {
+                    return Err(Fault::UnequalMembers { lag: self.label(PortId::new(at)), members: count });
+                }
+                _ => {}
+            }
+        }
+        let cables = |port: PortId| if self.ports[port.index()].lag().is_some() { members[port.index()] } else { 1 };
+        for Link { a, b, .. } in &self.links {
+            let counts = [cables(*a), cables(*b)];
+            if counts[0] != counts[1] {
+                return Err(Fault::UnequalLags { a: self.label(*a), b: self.label(*b), counts });
+            }
+        }
+        Ok(())
     }
 
     fn claim_guid(&mut self, guid: Guid, owner: String) -> Result<(), Fault> {

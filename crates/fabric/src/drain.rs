@@ -87,6 +87,7 @@ impl InService {
                 let Port { switch, name, attachment } = topology.port(*old).clone();
                 let attachment = match attachment {
                     Attachment::Link(_) => Attachment::Nothing,
+                    Attachment::Member(lag) => Attachment::Member(now(lag)),
                     other => other,
                 };
                 Port { switch: switch_now[switch.index()], name, attachment }

@@ -112,6 +112,38 @@ pub enum Fault {
         /// The first.
         other: String,
     },
+    /// A LAG without members.
+    #[error("{lag} has no members")]
+    EmptyLag {
+        /// The LAG, as `switch:port`.
+        lag: String,
+    },
+    /// A port that cannot be a member of a LAG: it is on another switch, or a LAG itself.
+    #[error("{port} cannot be a member of {lag}")]
+    NotOfLag {
+        /// The port, as `switch:port`.
+        port: String,
+        /// The LAG, as `switch:port`.
+        lag: String,
+    },
+    /// Two ends of a link that have not the same number of cables.
+    #[error("{a} has {}, {b} has {}", cables(counts[0]), cables(counts[1]))]
+    UnequalLags {
+        /// One end, as `switch:port`.
+        a: String,
+        /// The other.
+        b: String,
+        /// Cables at each.
+        counts: [usize; 2],
+    },
+    /// A LAG whose members are not of one rate.
+    #[error("the rate of {lag} does not divide among its {members} members")]
+    UnequalMembers {
+        /// The LAG, as `switch:port`.
+        lag: String,
+        /// How many there are.
+        members: usize,
+    },
     /// Two devices of one GUID.
     #[error("GUID {guid} already belongs to {owner}")]
     DuplicateGuid {
@@ -158,6 +190,10 @@ pub enum Fault {
     Empty,
 }
 
+fn cables(count: usize) -> String {
+    if count == 1 { "1 cable".to_owned() } else { format!("{count} cables") }
+}
+
 impl Fault {
     /// What would be right, where that can be said.
     pub fn help(&self) -> Option<String> {
@@ -183,6 +219,14 @@ impl Fault {
             }
             Self::LearnsElsewhere { .. } => {
                 Some("list the addresses behind it, addresses: [\"52:54:00:00:00:01\"]".to_owned())
+            }
+            Self::EmptyLag { lag } => {
+                let name = lag.rsplit_once(':').map_or(lag.as_str(), |(_, name)| name);
+                Some(format!("say which ports of the switch are its members: lags: {{{name}: [g1, g2]}}"))
+            }
+            Self::NotOfLag { .. } => Some("members are ports of the same switch, and no LAGs".to_owned()),
+            Self::UnequalLags { .. } => {
+                Some("every member of a LAG has a cable, and both ends of a link are LAGs, or neither is".to_owned())
             }
             Self::DuplicateMgmt { .. } => Some("every switch has a management address of its own".to_owned()),
             Self::Unreachable { .. } => Some("add the missing cable, or take the switch out".to_owned()),

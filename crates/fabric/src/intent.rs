@@ -150,6 +150,8 @@ pub struct PortIntent {
     pub untagged_class: u8,
     /// Storm control: the most that the port admits of each kind of flood; none admits all.
     pub storm_limit: Option<StormLimit>,
+    /// The LAG that it is a member of, by LACP.
+    pub lag: Option<PortId>,
 }
 
 /// What a port is for.
@@ -163,6 +165,8 @@ pub enum PortRole {
     Link(LinkId),
     /// The controller that manages the switches over their data ports is plugged in.
     Controller,
+    /// It is a member of a LAG, which leads somewhere.
+    Member,
 }
 
 /// Whether a port is in service.
@@ -283,6 +287,7 @@ impl PortIntent {
             blocked: FloodSet::NONE,
             untagged_class: 0,
             storm_limit: None,
+            lag: None,
         }
     }
 

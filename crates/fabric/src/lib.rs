@@ -24,6 +24,7 @@ mod id;
 mod identity;
 mod in_band;
 mod intent;
+mod lag;
 mod limits;
 mod mac;
 mod model;
@@ -56,6 +57,7 @@ pub use intent::{
     Admin, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTable, HostTagging,
     IPV6_PREFIX_BITS, IngressFilter, Learning, Lldp, PortIntent, PortRole, SpanningTree, StormLimit, network_of,
 };
+pub use lag::LagNumber;
 pub use limits::{ADDRESSES_MAX, HOSTS_MAX, LEARNED_MAX_DEFAULT, LINKS_MAX, NAME_BYTES_MAX, SWITCHES_MAX};
 pub use mac::{Mac, MacError};
 pub use model::{Basis, Model, PortNames};

@@ -91,7 +91,7 @@ impl Policy {
     /// The floods that do not leave by a port.
     pub fn blocked_at(&self, topology: &Topology, port: PortId) -> FloodSet {
         match topology.port(port).attachment {
-            Attachment::Nothing => FloodSet::NONE,
+            Attachment::Nothing | Attachment::Member(_) => FloodSet::NONE,
             Attachment::Host(host) if self.flood == Flood::Edge && !topology.host(host).edge => {
                 FloodSet::NONE.with(FloodKind::UnknownUnicast)
             }

@@ -80,6 +80,7 @@ impl Relation {
                 let (one, other) = (old.host(one), new.host(other));
                 one.name == other.name && one.all_macs().eq(other.all_macs())
             }
+            (Attachment::Member(one), Attachment::Member(other)) => self.port[one.index()] == Some(other),
             (Attachment::Link(link), Attachment::Link(_)) => self.channel[ChannelId::forward(link).index()].is_some(),
             _ => false,
         }

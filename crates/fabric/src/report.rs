@@ -78,6 +78,8 @@ pub enum FindingKind {
     DrainedInUse,
     /// A frame between two hosts of one plane would leave it.
     LeavesPlane,
+    /// A port is set up as a member of another LAG than its cable is one of, or carries something beside its LAG.
+    LagMismatch,
     /// Two hosts have one address, or an address is outside the subnet.
     BadAddress,
 }
@@ -117,6 +119,7 @@ impl FindingKind {
             Self::DividingLink => "dividing-link",
             Self::DrainedInUse => "drained-in-use",
             Self::LeavesPlane => "leaves-plane",
+            Self::LagMismatch => "lag-mismatch",
             Self::BadAddress => "bad-address",
         }
     }

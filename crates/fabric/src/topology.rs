@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, net::IpAddr, ops::Range, sync::Arc};
 
-use crate::{ChannelId, Guid, HostId, LinkId, Mac, MachineId, Model, PortId, SwitchId, SwitchIdentity, VlanId};
+use crate::{
+    ChannelId, Guid, HostId, LagNumber, LinkId, Mac, MachineId, Model, PortId, SwitchId, SwitchIdentity, VlanId,
+};
 
 /// A switch and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +44,13 @@ pub struct Port {
     pub attachment: Attachment,
 }
 
+impl Port {
+    /// The number of the LAG that it is; none where it is a port with a cable of its own.
+    pub fn lag(&self) -> Option<LagNumber> {
+        LagNumber::of_port(&self.name)
+    }
+}
+
 /// What a port's cable leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
@@ -51,9 +60,11 @@ pub enum Attachment {
     Link(LinkId),
     /// A host.
     Host(HostId),
+    /// Whatever the LAG leads to that it is a member of: the port carries nothing of its own.
+    Member(PortId),
 }
 
-/// A cable between two switches.
+/// A cable between two switches, or all cables between two LAGs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// One end.
@@ -196,7 +207,7 @@ impl Topology {
                 ports.iter().enumerate().skip(switch.first_port.index()).take(switch.port_count)
             {
                 match *attachment {
-                    Attachment::Nothing => {}
+                    Attachment::Nothing | Attachment::Member(_) => {}
                     Attachment::Host(host) => rim.push(host),
                     Attachment::Link(link) if links[link.index()].a.index() == port => {
                         out.push(ChannelId::forward(link));
@@ -435,6 +446,27 @@ impl Topology {
         switch: SwitchId,
     ) -> impl DoubleEndedIterator<Item = PortId> + ExactSizeIterator + Clone + use<> {
         self.switch_ports(switch).map(PortId::new)
+    }
+
+    /// The members of a LAG, in port order; none of any other port. Cost: O(ports of the switch).
+    pub fn members(&self, lag: PortId) -> impl DoubleEndedIterator<Item = PortId> + Clone + '_ {
+        self.port_ids(self.port(lag).switch).filter(move |port| self.port(*port).attachment == Attachment::Member(lag))
+    }
+
+    /// The ports that a port's cables are in: its members where it is a LAG, else itself. Cost: O(ports of the switch) for a LAG.
+    pub fn cabled_ports(&self, port: PortId) -> Vec<PortId> {
+        if self.port(port).lag().is_some() { self.members(port).collect() } else { vec![port] }
+    }
+
+    /// The port that VLANs and entries name: the LAG that a port is a member of, else the port itself.
+    #[inline]
+    pub fn logical_port(&self, port: PortId) -> PortId {
+        if let Attachment::Member(lag) = self.port(port).attachment { lag } else { port }
+    }
+
+    /// Whether some port is a LAG.
+    pub fn has_lags(&self) -> bool {
+        self.ports.iter().any(|port| matches!(port.attachment, Attachment::Member(_)))
     }
 
     /// The rate of the fastest link between switches; 0 if there is none.

@@ -122,7 +122,7 @@ impl SwitchTable {
         for (number, port) in (0_u16..).zip(&intent.ports) {
             number_of.insert(port.port, number);
             let service = match (port.admin, port.role) {
-                (Admin::Down, _) | (_, PortRole::Unused) => Service::Down,
+                (Admin::Down, _) | (_, PortRole::Unused | PortRole::Member) => Service::Down,
                 (Admin::Up, PortRole::Host(_) | PortRole::Link(_) | PortRole::Controller) => Service::Up,
             };
             let (relay, blocked_floods) = (Relay::Forward, port.blocked);

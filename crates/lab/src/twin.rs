@@ -174,7 +174,7 @@ pub fn deliver(
                 return Err(arrivals);
             }
             match topology.ports()[first + usize::from(exit.port)].attachment {
-                Attachment::Nothing => {}
+                Attachment::Nothing | Attachment::Member(_) => {}
                 Attachment::Host(host) => arrivals.push((host, exit.tag)),
                 Attachment::Link(link) => {
                     let link = topology.link(link);

@@ -25,7 +25,7 @@ use std::{collections::BTreeMap, fmt::Write as _, str::FromStr};
 use crate::{
     DEFAULT_RATE_BPS, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, Role, distinct_names, host_facts},
+        cabling::{Cable, Cabling, Device, End, Role, distinct_names, host_cables, host_facts, switch_cables},
         diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
         node::{Node, Value},
@@ -124,9 +124,10 @@ pub fn write_containerlab(topology: &Topology) -> String {
         node(name, labels);
     }
     let links =
-        (topology.links().iter()).map(|link| (topology.port_label(link.a), topology.port_label(link.b), link.rate_bps));
-    let rim = (topology.hosts().iter().zip(&hosts))
-        .map(|(host, name)| (topology.port_label(host.port), format!("{name}:eth1"), host.rate_bps));
+        switch_cables(topology).map(|(a, b, rate_bps)| (topology.port_label(a), topology.port_label(b), rate_bps));
+    let rim = host_cables(topology).map(|(port, host, number, rate_bps)| {
+        (topology.port_label(port), format!("{}:eth{}", hosts[host.index()], number + 1), rate_bps)
+    });
     for (index, (a, b, rate_bps)) in links.chain(rim).enumerate() {
         if index == 0 {
             text.push_str("  links:\n");

@@ -23,7 +23,7 @@ use quick_xml::{
 use crate::{
     DEFAULT_RATE_BPS, Mac, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, HOST_FACTS, Role, host_facts, usable_name},
+        cabling::{Cable, Cabling, Device, End, HOST_FACTS, Role, host_cables, host_facts, switch_cables, usable_name},
         diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
     },
@@ -147,9 +147,10 @@ pub fn write_graphml(topology: &Topology) -> String {
         let port = topology.port(port);
         (format!("s{}", port.switch.index()), port.name.clone())
     };
-    let links = topology.links().iter().map(|link| (end(link.a), end(link.b), link.rate_bps));
-    let rim = (topology.hosts().iter().enumerate())
-        .map(|(index, host)| (end(host.port), (format!("h{index}"), "eth0".to_owned()), host.rate_bps));
+    let links = switch_cables(topology).map(|(a, b, rate_bps)| (end(a), end(b), rate_bps));
+    let rim = host_cables(topology).map(|(port, host, number, rate_bps)| {
+        (end(port), (format!("h{}", host.index()), format!("eth{number}")), rate_bps)
+    });
     for ((a, a_port), (b, b_port), rate_bps) in links.chain(rim) {
         let rate = (rate_bps != DEFAULT_RATE_BPS).then(|| format_rate(rate_bps));
         let data = [("source_port", Some(a_port)), ("target_port", Some(b_port)), ("rate", rate)];

@@ -170,7 +170,7 @@ fn ports_come_in_dimension_order_and_hosts_last() {
             crate::Attachment::Host(host) => {
                 format!("{} {}", topology.port(port).name, topology.host(host).name)
             }
-            crate::Attachment::Nothing => panic!("a generated port has a cable"),
+            crate::Attachment::Nothing | crate::Attachment::Member(_) => panic!("a generated port has a cable"),
         })
         .collect();
     assert_eq!(beyond, ["p1 s0-1", "p2 s2-1", "p3 s1-0", "p4 s1-2", "p5 h8", "p6 h9"]);

@@ -322,7 +322,9 @@ fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree], pvid: &[Vla
     let ports = (topology.port_ids(switch))
         .map(|port| {
             let (role, pvid, tagged, untagged) = match topology.port(port).attachment {
-                fabric::Attachment::Nothing => (PortRole::Unused, None, VlanSet::new(), VlanSet::new()),
+                fabric::Attachment::Nothing | fabric::Attachment::Member(_) => {
+                    (PortRole::Unused, None, VlanSet::new(), VlanSet::new())
+                }
                 fabric::Attachment::Host(host) => (
                     PortRole::Host(host),
                     Some(pvid[host.index()]),

@@ -47,7 +47,7 @@ pub fn write_ibsim(topology: &Topology, out: &mut dyn io::Write) -> io::Result<(
         writeln!(out, "switchguid={guid:#018x}\nSwitch\t{highest} \"{}\"", name(switch))?;
         for port in topology.port_ids(switch) {
             match topology.port(port).attachment {
-                Attachment::Nothing => {}
+                Attachment::Nothing | Attachment::Member(_) => {}
                 Attachment::Host(host) => {
                     writeln!(out, "[{}]\t\"{}\"[1]", number(port), topology.host(host).name)?;
                 }

@@ -28,7 +28,7 @@ pub(crate) fn overlay(topology: &Topology, in_band: InBand, previous: Option<&Pl
         for port in &mut device.ports {
             let carries = match topology.port(port.port).attachment {
                 Attachment::Link(link) => links.binary_search(&link).is_ok(),
-                Attachment::Host(_) => false,
+                Attachment::Host(_) | Attachment::Member(_) => false,
                 Attachment::Nothing => port.port == in_band.controller,
             };
             if port.port == in_band.controller {

@@ -141,6 +141,7 @@ pub(crate) fn ports(
         let nothing = VlanSet::new;
         let (role, admin, pvid, tagged, untagged) = match topology.port(port).attachment {
             Attachment::Nothing => (PortRole::Unused, Admin::Down, None, nothing(), nothing()),
+            Attachment::Member(_) => (PortRole::Member, Admin::Up, None, nothing(), nothing()),
             Attachment::Link(link) => (PortRole::Link(link), Admin::Up, None, on_link[link.index()].clone(), nothing()),
             Attachment::Host(host) => {
                 let vlans = on_switch[topology.switch_of(host).index()].clone();
@@ -173,6 +174,7 @@ pub(crate) fn ports(
             blocked,
             untagged_class,
             storm_limit,
+            lag: Some(topology.logical_port(port)).filter(|lag| *lag != port),
         }
     };
     (topology.switch_ids())

@@ -148,7 +148,7 @@ pub fn difference(previous: &Plan, next: &Plan) -> Difference {
                 untagged_added: only(&other.untagged, &one.untagged),
                 untagged_removed: only(&one.untagged, &other.untagged),
                 pvid: (one.pvid != other.pvid).then_some((one.pvid, other.pvid)),
-                settings: changed(port_settings(one), port_settings(other)),
+                settings: changed(port_settings(&topology, one), port_settings(&topology, other)),
             };
             if !difference.is_empty() {
                 ports.push(difference);
@@ -210,7 +210,7 @@ impl PortDifference {
 }
 
 /// The settings of a port beside its VLANs, named, in words.
-fn port_settings(intent: &PortIntent) -> Vec<(&'static str, String)> {
+fn port_settings(topology: &fabric::Topology, intent: &PortIntent) -> Vec<(&'static str, String)> {
     let PortIntent {
         port: _,
         role: _,
@@ -224,6 +224,7 @@ fn port_settings(intent: &PortIntent) -> Vec<(&'static str, String)> {
         blocked,
         untagged_class,
         storm_limit,
+        lag,
     } = intent;
     let flow_control = match flow_control {
         FlowControlMode::Off => "off".to_owned(),
@@ -238,6 +239,7 @@ fn port_settings(intent: &PortIntent) -> Vec<(&'static str, String)> {
         ("blocked floods", blocked.to_string()),
         ("class of untagged frames", untagged_class.to_string()),
         ("storm control", storm_limit.map_or_else(|| "off".to_owned(), |limit| format!("{limit} %"))),
+        ("LAG", lag.map_or_else(|| "none".to_owned(), |lag| topology.port(lag).name.clone())),
     ]
 }
 

@@ -149,6 +149,8 @@ pub struct PortChange {
     pub blocked: FloodSet,
     /// The most that it admits of each kind of flood from now on.
     pub storm_limit: Option<StormLimit>,
+    /// The LAG that it is a member of from now on.
+    pub lag: Option<PortId>,
     /// Its PVID from now on.
     pub pvid: Option<VlanId>,
     /// The priority class of untagged frames from now on. It changes with the PVID.
@@ -254,6 +256,7 @@ pub fn apply(part: &Part, state: &mut FabricState) {
                 (port.admin, port.flow_control, port.pvid) = (change.admin, change.flow_control.clone(), change.pvid);
                 (port.mtu_bytes, port.blocked) = (change.mtu_bytes, change.blocked);
                 (port.storm_limit, port.untagged_class) = (change.storm_limit, change.untagged_class);
+                port.lag = change.lag;
                 for vlan in change.leave.iter() {
                     port.tagged.remove(vlan);
                     port.untagged.remove(vlan);

@@ -57,6 +57,11 @@ fn with_old_ports(old: &Topology, new: &Topology) -> Topology {
             let _ = builder.add_port(twin, &old.port(port).name);
         }
     }
+    for (number, port) in new.ports().iter().enumerate() {
+        if let Attachment::Member(lag) = port.attachment {
+            builder.add_to_lag(ports[lag.index()], ports[number]).expect(refused);
+        }
+    }
     for link in new.links() {
         builder.add_link(ports[link.a.index()], ports[link.b.index()], link.rate_bps).expect(refused);
     }
@@ -85,12 +90,16 @@ fn devices(plan: &Plan, stage: &Topology, relation: &Relation) -> Vec<DeviceInte
                 Attachment::Nothing => PortRole::Unused,
                 Attachment::Host(host) => PortRole::Host(host),
                 Attachment::Link(link) => PortRole::Link(link),
+                Attachment::Member(_) => PortRole::Member,
             };
             let intent = before.zip(from[port.index()]).and_then(|(device, old)| {
                 device.ports.binary_search_by_key(&old, |intent| intent.port.index()).ok().map(|at| &device.ports[at])
             });
             match intent {
-                Some(intent) => PortIntent { port, role, ..intent.clone() },
+                Some(intent) => {
+                    let lag = intent.lag.and_then(|lag| relation.port[lag.index()]);
+                    PortIntent { port, role, lag, ..intent.clone() }
+                }
                 None => PortIntent { role, ..PortIntent::unused(port) },
             }
         });

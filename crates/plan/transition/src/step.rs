@@ -46,9 +46,9 @@ impl<'a> StepSequence<'a> {
             for (port, wanted) in now.ports.iter().zip(&goal.ports).filter(|(port, _)| ports.contains(&port.port)) {
                 let leave: VlanSet = port.tagged.iter().chain(port.untagged.iter()).collect();
                 let (admin, flow_control, mtu_bytes) = (wanted.admin, wanted.flow_control.clone(), wanted.mtu_bytes);
-                let (blocked, storm_limit) = (wanted.blocked, wanted.storm_limit);
+                let (blocked, storm_limit, lag) = (wanted.blocked, wanted.storm_limit, wanted.lag);
                 let none = PortChange { pvid: None, untagged_class: 0, leave, ..PortChange::none(port) };
-                change.port(port, PortChange { admin, flow_control, mtu_bytes, blocked, storm_limit, ..none });
+                change.port(port, PortChange { admin, flow_control, mtu_bytes, blocked, storm_limit, lag, ..none });
             }
             change
         });
@@ -314,6 +314,7 @@ impl PortChange {
             mtu_bytes: port.mtu_bytes,
             blocked: port.blocked,
             storm_limit: port.storm_limit,
+            lag: port.lag,
             pvid: port.pvid,
             untagged_class: port.untagged_class,
             join_tagged: VlanSet::new(),

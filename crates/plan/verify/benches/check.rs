@@ -205,7 +205,7 @@ fn devices(topology: &Topology, trees: &[Tree], choice: &[usize]) -> Vec<DeviceI
     let port = |port: PortId| {
         let blank = PortIntent { admin: Admin::Up, ..PortIntent::unused(port) };
         match topology.port(port).attachment {
-            Attachment::Nothing => PortIntent { admin: Admin::Down, ..blank },
+            Attachment::Nothing | Attachment::Member(_) => PortIntent { admin: Admin::Down, ..blank },
             Attachment::Link(link) => {
                 PortIntent { role: PortRole::Link(link), tagged: tagged[link.index()].clone(), ..blank }
             }

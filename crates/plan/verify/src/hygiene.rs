@@ -30,6 +30,7 @@ pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) {
             Attachment::Host(_) => judge_host_port(state, intent, findings),
             Attachment::Nothing if is_controller(state, port) => judge_flow_control(state, intent, findings),
             Attachment::Nothing => judge_unused_port(state, intent, findings),
+            Attachment::Member(_) => {}
         }
     }
     judge_floods(state, findings);
@@ -112,10 +113,13 @@ fn judge_host_port(state: &FabricState<'_>, intent: &PortIntent, findings: &mut 
     }
 }
 
-/// The port of a host has the flow control of the fabric, and that of the controller none.
-fn judge_flow_control(state: &FabricState<'_>, intent: &PortIntent, findings: &mut Findings) {
+/// The port of a host and the members of LAGs have the flow control of the fabric, and the port of the controller has none.
+pub(crate) fn judge_flow_control(state: &FabricState<'_>, intent: &PortIntent, findings: &mut Findings) {
     let (wanted, whose) = match state.topology.port(intent.port).attachment {
         Attachment::Host(host) => (state.flow_control_mode(), format!("the port of {}", state.host_name(host))),
+        Attachment::Member(lag) => {
+            (state.flow_control_mode(), format!("a member of {}", state.topology.port(lag).name))
+        }
         Attachment::Link(_) | Attachment::Nothing => (FlowControlMode::Off, "the controller's port".to_owned()),
     };
     if intent.flow_control != wanted {
@@ -171,7 +175,8 @@ fn judge_floods(state: &FabricState<'_>, findings: &mut Findings) {
     }
     for intent in (0..state.topology.ports().len()).filter_map(|port| state.port(PortId::new(port))) {
         let label = || state.topology.port_label(intent.port);
-        let carries = state.topology.port(intent.port).attachment != Attachment::Nothing;
+        let carries =
+            !matches!(state.topology.port(intent.port).attachment, Attachment::Nothing | Attachment::Member(_));
         let wanted = wanted_block(state, intent.port);
         let (missing, extra) = (wanted.without(intent.blocked), intent.blocked.without(wanted));
         if !missing.is_empty() {
@@ -199,7 +204,7 @@ fn judge_floods(state: &FabricState<'_>, findings: &mut Findings) {
 fn wanted_block(state: &FabricState<'_>, port: PortId) -> FloodSet {
     let flood = state.plan.policy.flood;
     match state.topology.port(port).attachment {
-        Attachment::Nothing => FloodSet::NONE,
+        Attachment::Nothing | Attachment::Member(_) => FloodSet::NONE,
         Attachment::Host(host) if flood == Flood::Edge && !state.topology.host(host).edge => {
             FloodSet::NONE.with(FloodKind::UnknownUnicast)
         }

@@ -39,6 +39,7 @@ mod failover;
 mod findings;
 mod hygiene;
 mod in_band;
+mod lags;
 mod learned;
 mod limits;
 mod live;
@@ -110,6 +111,7 @@ pub fn judge_with(plan: &Plan, threads: usize) -> Judgement {
     let state = read_state(plan, &mut findings);
     ports::judge(&state, &mut findings);
     hygiene::judge(&state, &mut findings);
+    lags::judge(&state, &mut findings);
     classes::judge(&state, &mut findings);
     entries::judge(&state, &mut findings);
     limits::judge(&state, &mut findings);

@@ -134,6 +134,7 @@ fn read_devices<'a>(
                     if topology.in_band().is_some_and(|in_band| in_band.controller == port) => {}
                 (Some(PortRole::Host(said)), Attachment::Host(host)) if said == host => {}
                 (Some(PortRole::Link(said)), Attachment::Link(link)) if said == link => {}
+                (Some(PortRole::Member), Attachment::Member(_)) => {}
                 (Some(role), attachment) => {
                     let (said, is) = (role_words(topology, role), attachment_words(topology, attachment));
                     findings.fatal(FindingKind::RoleMismatch, || {
@@ -154,6 +155,7 @@ fn role_words(topology: &Topology, role: PortRole) -> String {
     match role {
         PortRole::Unused => "nothing".to_owned(),
         PortRole::Controller => "the controller".to_owned(),
+        PortRole::Member => "a LAG".to_owned(),
         PortRole::Host(host) => match topology.hosts().get(host.index()) {
             Some(host) => format!("host {}", host.name),
             None => format!("the unknown host {host:?}"),
@@ -170,6 +172,7 @@ fn attachment_words(topology: &Topology, attachment: Attachment) -> String {
         Attachment::Nothing => "nothing".to_owned(),
         Attachment::Host(host) => format!("host {}", topology.host(host).name),
         Attachment::Link(link) => format!("the link {}", topology.link_label(link)),
+        Attachment::Member(lag) => format!("where {} does", topology.port_label(lag)),
     }
 }
 

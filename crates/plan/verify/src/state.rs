@@ -116,7 +116,7 @@ impl<'a> FabricState<'a> {
                 let link = self.topology.link(link);
                 Some(if link.a == port { link.b } else { link.a })
             }
-            Attachment::Nothing | Attachment::Host(_) => None,
+            Attachment::Nothing | Attachment::Host(_) | Attachment::Member(_) => None,
         }
     }
 
@@ -135,7 +135,7 @@ impl<'a> FabricState<'a> {
         }
         let tag = (!intent.untagged.contains(vlan)).then_some(vlan);
         match self.topology.port(port).attachment {
-            Attachment::Nothing => Hop::Lost(port, Loss::NoCable),
+            Attachment::Nothing | Attachment::Member(_) => Hop::Lost(port, Loss::NoCable),
             Attachment::Host(_) if tag.is_some() && self.tagging == HostTagging::BySwitch => {
                 Hop::Lost(port, Loss::TaggedAtPlainHost)
             }

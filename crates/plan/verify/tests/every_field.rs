@@ -85,6 +85,7 @@ fn explicit(device: &DeviceIntent, mut value: Value) -> Value {
             blocked,
             untagged_class,
             storm_limit: _,
+            lag: _,
         } = port;
         let value = &mut value["ports"][at];
         value["mtu_bytes"] = json!(mtu_bytes);

@@ -60,7 +60,7 @@ impl<'a> Switches<'a> {
             for port in exits.into_iter().filter(|port| *port != ingress) {
                 let tag = (!intent(port).untagged.contains(vlan)).then_some(vlan);
                 match topology.port(port).attachment {
-                    Attachment::Nothing => {}
+                    Attachment::Nothing | Attachment::Member(_) => {}
                     Attachment::Host(host) => *outcome.copies.entry(host).or_default() += 1,
                     Attachment::Link(link) => {
                         let link = topology.link(link);

@@ -70,7 +70,7 @@ fn simulate(plan: &Plan, source: HostId, receiver: Receiver) -> Seen {
             }
             let tag = if port.untagged.contains(vlan) { None } else { Some(vlan) };
             match topology.port(port.port).attachment {
-                Attachment::Nothing => {}
+                Attachment::Nothing | Attachment::Member(_) => {}
                 Attachment::Host(_) if tag.is_some() && plan.policy.tagging == Tagging::Switch => {}
                 Attachment::Host(host) => *seen.deliveries.entry(host).or_default() += 1,
                 Attachment::Link(link) => {

@@ -103,6 +103,10 @@ fn find_link(name: &str, topology: &Topology) -> Result<LinkId, String> {
         Attachment::Host(_) => {
             Err(format!("{} leads to a host; faults are those of cables between switches", quoted(name)))
         }
+        Attachment::Member(lag) => {
+            let lag = topology.port_label(lag);
+            Err(format!("{} is a member of {lag}; faults are those of whole links", quoted(name)))
+        }
         Attachment::Nothing => Err(format!("no cable is in {}", quoted(name))),
     }
 }

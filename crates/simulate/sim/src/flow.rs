@@ -195,6 +195,6 @@ fn channel_of(topology: &Topology, port: fabric::PortId) -> Option<u32> {
             let forward = topology.link(link).a == port;
             Some((2 * link.index() + usize::from(!forward)) as u32)
         }
-        Attachment::Host(_) | Attachment::Nothing => None,
+        Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => None,
     }
 }

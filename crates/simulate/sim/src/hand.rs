@@ -70,6 +70,7 @@ fn blank(
 ) -> PortIntent {
     let (role, pvid, tagged, untagged) = match topology.port(port).attachment {
         fabric::Attachment::Nothing => (PortRole::Unused, None, VlanSet::new(), VlanSet::new()),
+        fabric::Attachment::Member(_) => (PortRole::Member, None, VlanSet::new(), VlanSet::new()),
         fabric::Attachment::Host(host) => (PortRole::Host(host), Some(vlan_of(host)), VlanSet::new(), all.clone()),
         fabric::Attachment::Link(link) => (PortRole::Link(link), None, all.clone(), VlanSet::new()),
     };

@@ -301,7 +301,7 @@ pub(crate) fn route(plan: &Plan, tables: &Tables, source: HostId, destination: H
         ports.push(exit);
         match topology.port(exit).attachment {
             fabric::Attachment::Host(host) => return (host == destination).then_some(ports),
-            fabric::Attachment::Nothing => return None,
+            fabric::Attachment::Nothing | fabric::Attachment::Member(_) => return None,
             fabric::Attachment::Link(link) => {
                 let link = topology.link(link);
                 port = (if link.a == exit { link.b } else { link.a }).index() as u32;

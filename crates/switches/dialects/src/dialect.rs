@@ -33,7 +33,7 @@ use fabric::{Basis, FloodSet, FlowControlMode, VlanId};
 pub(crate) use sonic::SWSSCONFIG;
 
 use crate::{RenderError, text::LineError};
-use switch_model::{PortConfig, PortLearning, StormLimits, SwitchConfig, change::Change};
+use switch_model::{LagMembership, PortConfig, PortLearning, StormLimits, SwitchConfig, change::Change};
 
 /// Where a dialect's text goes, file by file: what is written belongs to the file that was begun last.
 pub trait Folder: io::Write {
@@ -97,6 +97,8 @@ pub(crate) struct Traits {
     pub(crate) blocks: FloodSet,
     /// Whether ports can be told the most floods that they admit, in percent of their rate.
     pub(crate) storm_control: Ability,
+    /// LAGs that speak LACP.
+    pub(crate) lags: Ability,
     /// The commands that turn LLDP on and off, both global; none where LLDP is another program's.
     pub(crate) lldp: Option<[&'static str; 2]>,
     /// Which port names it takes, and an example.
@@ -255,6 +257,11 @@ impl Target {
         self.dialect().traits().storm_control == Ability::Has
     }
 
+    /// Whether it has LAGs, which speak LACP.
+    pub fn has_lags(self) -> bool {
+        self.dialect().traits().lags == Ability::Has
+    }
+
     /// Whether its configuration turns LLDP on, which deployment and `status` confirm cables by.
     pub fn has_lldp(self) -> bool {
         self.dialect().traits().lldp.is_some()
@@ -285,7 +292,8 @@ impl Target {
         let traits = self.dialect().traits();
         let (takes, like) = traits.port_name;
         for port in &config.ports {
-            if !takes(&port.name) {
+            // A LAG is called in the switch's language by its number.
+            if port.lag_number().is_none() && !takes(&port.name) {
                 let (switch, port) = (switch.to_owned(), port.name.clone());
                 return Err(RenderError::PortName { switch, port, target: self.name(), like });
             }
@@ -342,6 +350,10 @@ fn refuse_port(traits: &Traits, port: &PortConfig) -> Option<(String, &'static s
     }
     if traits.storm_control == Ability::Lacks && port.storm_limits.unwrap_or_default() != StormLimits::default() {
         return Some(("storm control in percent".to_owned(), "plan without --storm-control"));
+    }
+    let is_member = matches!(port.lag, LagMembership::Of(_));
+    if traits.lags == Ability::Lacks && (is_member || port.lag_number().is_some()) {
+        return Some(("LAGs".to_owned(), "let each cable be a link of its own: take lags: out of the topology"));
     }
     match port.flow_control {
         FlowControlMode::Pause if traits.pause == Ability::Lacks => {

@@ -94,7 +94,7 @@ impl<'a> Model<'a> {
                         let ends = self.plan.topology.link(link);
                         queue.push(self.slot(if ends.a == port { ends.b } else { ends.a }));
                     }
-                    Attachment::Nothing => {}
+                    Attachment::Nothing | Attachment::Member(_) => {}
                 }
             }
         }

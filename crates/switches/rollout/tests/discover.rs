@@ -88,7 +88,7 @@ fn as_cabled(topology: &Topology) -> impl Fn(PortId) -> Option<PortId> + '_ {
             let link = topology.link(link);
             Some(if link.a == port { link.b } else { link.a })
         }
-        Attachment::Host(_) | Attachment::Nothing => None,
+        Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => None,
     }
 }
 

@@ -94,7 +94,7 @@ impl World {
                 let link = self.topology.link(link);
                 if link.a.index() == self.plug[port] { link.b } else { link.a }
             }
-            Attachment::Host(_) | Attachment::Nothing => return None,
+            Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => return None,
         };
         self.plug.iter().position(|plug| *plug == far.index()).map(PortId::new)
     }

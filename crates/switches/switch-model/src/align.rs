@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fabric::{Admin, Finding, FindingKind, Severity};
 
-use crate::{PortConfig, Slot, SwitchConfig};
+use crate::{LagMembership, PortConfig, Slot, SwitchConfig};
 
 /// The same state with these ports, in this order: those that the state does not know are shut and in no VLAN, and
 /// those that are not wanted are left out with their entries.
@@ -17,6 +17,11 @@ pub fn align(config: &SwitchConfig, names: &[String]) -> SwitchConfig {
         if let Some(slot) = position.get(port.name.as_str()) {
             ports[slot.index()] = port.clone();
             moved[index] = Some(*slot);
+        }
+    }
+    for port in &mut ports {
+        if let LagMembership::Of(lag) = port.lag {
+            port.lag = moved[lag.index()].map_or(LagMembership::Alone, LagMembership::Of);
         }
     }
     let entries = config.entries.iter().filter_map(|(key, slot)| Some((*key, moved[slot.index()]?))).collect();

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //!   1 retract   cables leave VLANs that go on elsewhere     all states: parts of the old trees
+//!               ports leave and join LAGs
 //!   2 fill      VLANs, memberships and entries are added    all states: parts of the new trees
 //!   3 flip      PVIDs move to VLANs that are complete
 //!   4 free      what nobody uses any more goes
@@ -14,7 +15,7 @@
 
 use fabric::{Admin, FloodKind, FloodSet, FlowControlMode, Lldp, Mac, StormLimit, VlanId, VlanSet};
 
-use crate::{PortConfig, PortLearning, Slot, SwitchConfig};
+use crate::{LagMembership, PortConfig, PortLearning, Slot, SwitchConfig};
 use fabric::{IngressFilter, SpanningTree};
 
 /// From one state to another. Both have the same ports.
@@ -121,6 +122,22 @@ impl PortChange<'_> {
         kinds.filter(|((_, before), after)| before != after).map(|((kind, _), after)| (kind, after))
     }
 
+    /// The LAG that the port joins; none where it joins none.
+    pub fn joins_lag(&self) -> Option<Slot> {
+        match self.after.lag {
+            LagMembership::Of(lag) if self.before.lag != self.after.lag => Some(lag),
+            LagMembership::Of(_) | LagMembership::Alone | LagMembership::Unsaid => None,
+        }
+    }
+
+    /// The LAG that the port leaves; none where it leaves none.
+    pub fn leaves_lag(&self) -> Option<Slot> {
+        match self.before.lag {
+            LagMembership::Of(lag) if self.before.lag != self.after.lag => Some(lag),
+            LagMembership::Of(_) | LagMembership::Alone | LagMembership::Unsaid => None,
+        }
+    }
+
     /// The new flow control, if it changes.
     pub fn flow_control(&self) -> Option<&FlowControlMode> {
         (self.before.flow_control != self.after.flow_control).then_some(&self.after.flow_control)
@@ -149,6 +166,7 @@ impl<'a> Change<'a> {
                 || change.learning().is_some()
                 || !change.blocks().or(change.unblocks()).is_empty()
                 || change.storm_limits().next().is_some()
+                || change.joins_lag().or(change.leaves_lag()).is_some()
                 || change.flow_control().is_some();
             changes.then_some(change)
         })
@@ -289,6 +307,13 @@ pub fn phases(before: &SwitchConfig, after: &SwitchConfig, reach: &[Reach], surv
             let stays = |vlan: &VlanId| goal.is_member(*vlan) || !surviving.contains(*vlan);
             now.tagged = now.tagged.iter().filter(stays).collect();
             now.untagged = now.untagged.iter().filter(stays).collect();
+        }
+    }
+    // A port joins a LAG without anything of its own, and leaves it before it gets anything.
+    for (now, goal) in retracted.ports.iter_mut().zip(&after.ports).filter(|(now, goal)| now.lag != goal.lag) {
+        now.lag = goal.lag;
+        if matches!(goal.lag, LagMembership::Of(_)) {
+            (now.pvid, now.tagged, now.untagged) = (None, VlanSet::new(), VlanSet::new());
         }
     }
     let ports = &retracted.ports;

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 
 use fabric::{
     Admin, Attachment, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FloodKind, FloodSet, FlowControlMode,
-    IngressFilter, Learning, Lldp, Mac, PortIntent, PortRole, SpanningTree, StormLimit, Topology, VlanId, VlanSet,
+    IngressFilter, LagNumber, Learning, Lldp, Mac, PortIntent, PortRole, SpanningTree, StormLimit, Topology, VlanId,
+    VlanSet,
 };
 
 /// A port's position in [`SwitchConfig::ports`].
@@ -76,6 +77,20 @@ pub struct PortConfig {
     pub blocked: Option<FloodSet>,
     /// Storm control; none where the switch does not say, as over SNMP.
     pub storm_limits: Option<StormLimits>,
+    /// The LAG that it is a member of.
+    pub lag: LagMembership,
+}
+
+/// Whether a port is a member of a LAG, which speaks LACP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LagMembership {
+    /// It is a port of its own, or a LAG.
+    #[default]
+    Alone,
+    /// It is a member of the LAG whose port this is.
+    Of(Slot),
+    /// The switch does not say.
+    Unsaid,
 }
 
 /// Whether a port notes who sends, so that frames for them leave by it.
@@ -104,6 +119,7 @@ impl SwitchConfig {
             mtu_bytes: None,
             blocked: Some(FloodSet::NONE),
             storm_limits: Some(StormLimits::default()),
+            lag: LagMembership::Alone,
         };
         Self {
             ports: ports.into_iter().map(port).collect(),
@@ -155,6 +171,7 @@ impl SwitchConfig {
                 blocked,
                 untagged_class: _,
                 storm_limit,
+                lag,
             } = port.clone();
             let to = &mut config.ports[port.index() - own.start];
             let name = to.name.clone();
@@ -172,6 +189,10 @@ impl SwitchConfig {
                 mtu_bytes: None,
                 blocked: Some(blocked),
                 storm_limits: Some([storm_limit; FloodKind::ALL.len()]),
+                lag: match lag.filter(|lag| own.contains(&lag.index())) {
+                    Some(lag) => LagMembership::Of(Slot::new(lag.index() - own.start)),
+                    None => LagMembership::Alone,
+                },
             };
         }
         for FdbEntry { vlan, mac, port } in intent.fdb_entries(topology) {
@@ -186,8 +207,8 @@ impl SwitchConfig {
     }
 
     /// The intent that asks for this state of the switch of `wanted`. What a switch does not tell is as it is wanted: the
-    /// class of a VLAN, which stands in the tags of its frames, that of untagged frames, LLDP, MTUs, blocked floods and storm
-    /// control that it does not say, entries stored for hosts without an address, and whether ports learn that always do. An MTU that is larger
+    /// class of a VLAN, which stands in the tags of its frames, that of untagged frames, LLDP, MTUs, blocked floods, storm
+    /// control and LAGs that it does not say, entries stored for hosts without an address, and whether ports learn that always do. An MTU that is larger
     /// than it is wanted serves as well, and counts as that one.
     ///
     /// # Panics
@@ -206,6 +227,7 @@ impl SwitchConfig {
                 Attachment::Nothing => PortRole::Unused,
                 Attachment::Host(host) => PortRole::Host(host),
                 Attachment::Link(link) => PortRole::Link(link),
+                Attachment::Member(_) => PortRole::Member,
             },
             admin: config.admin,
             pvid: config.pvid,
@@ -225,6 +247,11 @@ impl SwitchConfig {
                 Some(limits) => {
                     limits.into_iter().collect::<Option<Vec<_>>>().and_then(|limits| limits.into_iter().max())
                 }
+            },
+            lag: match config.lag {
+                LagMembership::Alone => None,
+                LagMembership::Of(slot) => Some(fabric::PortId::new(own.start + slot.index())),
+                LagMembership::Unsaid => asked(port).and_then(|wanted| wanted.lag),
             },
         });
         let owners = topology.hosts_by_mac();
@@ -291,6 +318,9 @@ impl SwitchConfig {
             if port.storm_limits.is_none() {
                 port.storm_limits = wanted.storm_limits;
             }
+            if port.lag == LagMembership::Unsaid {
+                port.lag = wanted.lag;
+            }
         }
         self.lldp = wanted.lldp;
     }
@@ -308,6 +338,12 @@ impl SwitchConfig {
     /// Whether some port has priority flow control, so that frames are to be served in the class of their priority.
     pub fn has_classes(&self) -> bool {
         self.ports.iter().any(|port| matches!(port.flow_control, FlowControlMode::Pfc { .. }))
+    }
+
+    /// The members of a LAG.
+    pub fn members_of(&self, lag: Slot) -> impl Iterator<Item = Slot> + Clone + '_ {
+        let ports = self.ports.iter().enumerate();
+        ports.filter(move |(_, port)| port.lag == LagMembership::Of(lag)).map(|(index, _)| Slot::new(index))
     }
 
     /// VLANs that some port is a member of.
@@ -331,7 +367,13 @@ impl PortConfig {
             mtu_bytes: None,
             blocked: Some(FloodSet::NONE),
             storm_limits: Some(StormLimits::default()),
+            lag: LagMembership::Alone,
         }
+    }
+
+    /// Its number, if it is a LAG.
+    pub fn lag_number(&self) -> Option<LagNumber> {
+        LagNumber::of_port(&self.name)
     }
 
     /// Whether the port is a member of `vlan`, tagged or not.

@@ -1,8 +1,8 @@
 //! From one state of a switch to another in the order in which every known switch accepts the writes.
 //!
 //! ```text
-//!   shut ports ─ filters ─ drop entries ─ make and widen VLANs ─ move PVIDs ─ narrow VLANs ─ remove VLANs ─ add entries
-//!        ─ flow control ─ spanning tree ─ open ports
+//!   shut ports ─ leave LAGs ─ filters ─ drop entries ─ make and widen VLANs ─ move PVIDs ─ narrow VLANs ─ remove VLANs
+//!        ─ join LAGs ─ add entries ─ flow control ─ spanning tree ─ open ports
 //! ```
 //! A PVID wants its VLAN to exist with the port in it, an entry wants its port to be a member, and a VLAN that ports still
 //! use cannot go. Ports that come into service do so last, those that leave it first.
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
 
-use crate::{Slot, SwitchConfig};
+use crate::{LagMembership, Slot, SwitchConfig};
 use fabric::{IngressFilter, SpanningTree};
 
 /// One write that a switch takes as a whole.
@@ -38,6 +38,8 @@ pub enum Edit {
     SetEntry(VlanId, Mac, Slot),
     /// Sets whether a port drops tagged frames of VLANs that it is no member of.
     SetIngressFilter(Slot, IngressFilter),
+    /// Has a port be a member of a LAG, or a port of its own.
+    SetLag(Slot, Option<Slot>),
     /// Sets a port's flow control.
     SetFlowControl(Slot, FlowControlMode),
     /// Turns spanning tree on or off.
@@ -66,6 +68,8 @@ impl Edit {
             Self::SetPvid(slot, Some(vlan)) => format!("port {}: PVID {vlan}", port(slot)),
             Self::SetPvid(slot, None) => format!("port {}: only tagged frames", port(slot)),
             Self::SetIngressFilter(slot, filter) => format!("port {}: ingress filter {filter:?}", port(slot)),
+            Self::SetLag(slot, Some(lag)) => format!("port {}: member of {}", port(slot), port(lag)),
+            Self::SetLag(slot, None) => format!("port {}: member of no LAG", port(slot)),
             Self::SetFlowControl(slot, mode) => format!("port {}: flow control {mode:?}", port(slot)),
             Self::SetSpanningTree(state) => format!("spanning tree {state:?}"),
         }
@@ -101,6 +105,9 @@ impl Edit {
             }
             Self::SetPvid(slot, pvid) => config.ports[slot.index()].pvid = *pvid,
             Self::SetIngressFilter(slot, filter) => config.ports[slot.index()].ingress_filter = *filter,
+            Self::SetLag(slot, lag) => {
+                config.ports[slot.index()].lag = lag.map_or(LagMembership::Alone, LagMembership::Of);
+            }
             Self::SetFlowControl(slot, mode) => config.ports[slot.index()].flow_control = mode.clone(),
             Self::SetSpanningTree(state) => config.spanning_tree = *state,
         }
@@ -127,6 +134,9 @@ pub fn edits(before: &SwitchConfig, after: &SwitchConfig) -> Vec<Edit> {
     let turned =
         |to: Admin| ports().filter(move |(_, a, b)| a.admin != b.admin && b.admin == to).map(|(slot, ..)| slot);
     edits.extend(turned(Admin::Down).map(Edit::Shut));
+    let regrouped = || ports().filter(|(_, a, b)| a.lag != b.lag && b.lag != LagMembership::Unsaid);
+    let is_member = |lag| matches!(lag, LagMembership::Of(_));
+    edits.extend(regrouped().filter(|(_, a, _)| is_member(a.lag)).map(|(slot, ..)| Edit::SetLag(slot, None)));
     let filtered = ports().filter(|(_, a, b)| a.ingress_filter != b.ingress_filter);
     edits.extend(filtered.map(|(slot, _, b)| Edit::SetIngressFilter(slot, b.ingress_filter)));
     let dropped = before.entries.iter().filter(|(key, _)| !after.entries.contains_key(*key));
@@ -149,6 +159,10 @@ pub fn edits(before: &SwitchConfig, after: &SwitchConfig) -> Vec<Edit> {
     edits.extend(ports().filter(|(_, a, b)| a.pvid != b.pvid).map(|(slot, _, b)| Edit::SetPvid(slot, b.pvid)));
     edits.extend(narrowed);
     edits.extend(before.vlans.iter().filter(|vlan| !after.vlans.contains(*vlan)).map(Edit::RemoveVlan));
+    edits.extend(regrouped().filter_map(|(slot, _, b)| match b.lag {
+        LagMembership::Of(lag) => Some(Edit::SetLag(slot, Some(lag))),
+        LagMembership::Alone | LagMembership::Unsaid => None,
+    }));
     let added = after.entries.iter().filter(|(key, slot)| before.entries.get(*key) != Some(*slot));
     edits.extend(added.map(|(&(vlan, mac), &slot)| Edit::SetEntry(vlan, mac, slot)));
     let flow = ports().filter(|(_, a, b)| a.flow_control != b.flow_control);

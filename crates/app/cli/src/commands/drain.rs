@@ -77,7 +77,7 @@ pub(super) fn json(plan: &Plan) -> Option<Value> {
 fn kept(topology: &Topology, drain: &Drain, switch: SwitchId) -> Vec<LinkId> {
     let attached = topology.port_ids(switch).filter_map(|port| match topology.port(port).attachment {
         Attachment::Link(link) => Some(link),
-        Attachment::Host(_) | Attachment::Nothing => None,
+        Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => None,
     });
     attached.filter(|link| !drain.links.contains(link)).collect()
 }

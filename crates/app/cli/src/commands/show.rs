@@ -177,6 +177,7 @@ fn show_switch(plan: &Plan, switch: SwitchId, output: Output) -> Result<()> {
         let to = match topology.port(port.port).attachment {
             Attachment::Nothing => "-".to_owned(),
             Attachment::Host(host) => topology.host(host).name.clone(),
+            Attachment::Member(lag) => topology.port(lag).name.clone(),
             Attachment::Link(link) => {
                 let fabric::Link { a, b, .. } = *topology.link(link);
                 topology.port_label(if a == port.port { b } else { a })
@@ -246,6 +247,7 @@ fn role_word(role: PortRole) -> &'static str {
         PortRole::Controller => "controller",
         PortRole::Host(_) => "host",
         PortRole::Link(_) => "link",
+        PortRole::Member => "member",
     }
 }
 

@@ -13,7 +13,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::{
-    Fields, Reader, address,
+    Fields, Reader, address, cable_rate_bps,
     hosts::{Entry, NICS_EXAMPLE, Named, TooMany, list_of_macs},
     lone_port,
 };
@@ -50,8 +50,9 @@ pub(super) fn write_port(topology: &Topology, port: HostId, active: HostId, nic:
     if let Some(rail) = host.rail {
         let _ = write!(text, ", rail: {rail}");
     }
-    if host.rate_bps != DEFAULT_RATE_BPS {
-        let _ = write!(text, ", rate: {}", format_rate(host.rate_bps));
+    let rate_bps = cable_rate_bps(topology, host.port, host.rate_bps);
+    if rate_bps != DEFAULT_RATE_BPS {
+        let _ = write!(text, ", rate: {}", format_rate(rate_bps));
     }
     if let Some(guid) = host.guid {
         let _ = write!(text, ", guid: \"{guid}\"");
@@ -62,16 +63,22 @@ pub(super) fn write_port(topology: &Topology, port: HostId, active: HostId, nic:
 impl Reader<'_> {
     pub(super) fn read_bond(
         &mut self,
-        machine: &str,
+        named: &Named<'_>,
         fields: &Fields<'_>,
         bond: &Node,
         nics: Option<&std::rc::Rc<Node>>,
     ) -> Result<(), TooMany> {
-        if bond.text() != Some("failover") {
-            let error = self.at(bond).error("the only bond is failover: one port is active, the others are on standby");
-            let way_out = "LACP is not supported: leave one cable in, or write bond: failover";
-            self.diagnostics.push(error.with_help(way_out.to_owned()));
-            return Ok(());
+        let machine = named.name.as_str();
+        match (bond.text(), nics) {
+            (Some("lacp"), Some(nics)) => return self.read_lacp_bond(named, fields, nics),
+            (Some("failover" | "lacp"), _) => {}
+            _ => {
+                let error = self.at(bond).error("a bond is lacp or failover");
+                let help =
+                    "lacp: all ports are one, on one switch; failover: one port is active, the others are on standby";
+                self.diagnostics.push(error.with_help(help.to_owned()));
+                return Ok(());
+            }
         }
         if let Some((key, node)) = fields.iter().find(|(key, _)| !SHARED_KEYS.contains(key)) {
             let error = self.at(node).error(format!("machine {machine} has a bond, so each port has its own {key}"));

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr};
 
-use super::{Fields, Reader, address, inner, lone_port};
+use super::{Fields, Reader, address, cable_rate_bps, inner, lone_port};
 use crate::{
     ADDRESSES_MAX, DEFAULT_RATE_BPS, Fault, Host, HostId, LEARNED_MAX_DEFAULT, Mac, PortId, SwitchSpec, Topology,
     format::{
@@ -20,6 +20,7 @@ pub(super) const NICS_EXAMPLE: &str = "eth0: {mac: \"02:00:00:00:00:01\", port: 
 pub(super) fn write_host(topology: &Topology, host: HostId, key: &str, indent: &str, text: &mut String) {
     let Host { mac, further_macs, port, rate_bps, address: ip, guid, rail, edge, learned_max, .. } =
         topology.host(host);
+    let rate_bps = cable_rate_bps(topology, *port, *rate_bps);
     let port = double_quote(&lone_port(topology, *port));
     let _ = match edge {
         true => write!(text, "{indent}{}: {{kind: edge, port: {port}", quote(key)),
@@ -31,8 +32,8 @@ pub(super) fn write_host(topology: &Topology, host: HostId, key: &str, indent: &
     if let Some(ip) = ip {
         let _ = write!(text, ", ip: {}", address(*ip));
     }
-    if *rate_bps != DEFAULT_RATE_BPS {
-        let _ = write!(text, ", rate: {}", format_rate(*rate_bps));
+    if rate_bps != DEFAULT_RATE_BPS {
+        let _ = write!(text, ", rate: {}", format_rate(rate_bps));
     }
     if let Some(guid) = guid {
         let _ = write!(text, ", guid: \"{guid}\"");
@@ -112,16 +113,26 @@ impl Reader<'_> {
 
     /// Reads a host; none if its name or its port cannot be had.
     pub(super) fn read_host(&mut self, named: &Named<'_>, fields: &Fields<'_>) -> Result<Option<HostId>, TooMany> {
+        let cable = self.read_cable(named, fields);
+        self.read_host_at(named, fields, cable)
+    }
+
+    /// Reads a host whose port, if that can be had, and rate are known.
+    pub(super) fn read_host_at(
+        &mut self,
+        named: &Named<'_>,
+        fields: &Fields<'_>,
+        (port, rate_bps): (Option<PortId>, u64),
+    ) -> Result<Option<HostId>, TooMany> {
         let Named { key, name, .. } = named;
         let edge = self.is_edge(fields);
         let mac = if edge { None } else { self.host_mac(key, name, fields) };
-        let (port, rate_bps) = self.read_cable(named, fields);
         let ip = fields.get("ip").and_then(|node| self.address(node, "ip: 198.51.100.1"));
         let Some(port) = port.or_else(|| self.spare_port(key)) else { return Ok(None) };
         self.add_host(named, fields, HostFacts { edge, mac, port, ip, rate_bps })
     }
 
-    /// The port that a host is plugged into, and the rate of its cable.
+    /// The port that a host is plugged into, and the rate of its cables together.
     pub(super) fn read_cable(&mut self, named: &Named<'_>, fields: &Fields<'_>) -> (Option<PortId>, u64) {
         let Named { key, name, .. } = named;
         let port = match fields.get("port") {
@@ -138,7 +149,8 @@ impl Reader<'_> {
             }
         };
         let rate_bps = fields.get("rate").and_then(|node| self.rate(self.at(node), node.text().unwrap_or_default()));
-        (port, rate_bps.unwrap_or(DEFAULT_RATE_BPS))
+        let cables = port.map_or(1, |port| self.builder.cables_at(port)) as u64;
+        (port, rate_bps.unwrap_or(DEFAULT_RATE_BPS).saturating_mul(cables))
     }
 
     /// Whether a host is an uplink, behind which any address may be.

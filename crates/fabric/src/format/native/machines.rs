@@ -77,13 +77,11 @@ impl Reader<'_> {
                 continue;
             }
             let fields = self.checked_entries(value, keys, "key");
+            let named = Named { key, name: name.to_owned(), machine: None, first_line };
             let read = match (fields.get("bond"), fields.get("nics")) {
-                (Some(bond), nics) => self.read_bond(name, &fields, bond, nics.copied()),
+                (Some(bond), nics) => self.read_bond(&named, &fields, bond, nics.copied()),
                 (None, Some(nics)) => self.read_nics(name, &fields, nics),
-                (None, None) => {
-                    let named = Named { key, name: name.to_owned(), machine: None, first_line };
-                    self.read_host(&named, &fields).map(drop)
-                }
+                (None, None) => self.read_host(&named, &fields).map(drop),
             };
             if read.is_err() {
                 return;

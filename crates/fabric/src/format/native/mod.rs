@@ -6,9 +6,11 @@
 //!   sw2: {ports: [swp1, swp2]}     # ports: only to fix an order, or to name ports without a cable
 //!   sw4: {mgmt: 192.0.2.4, id: {chassis: "02:00:00:00:01:04", serial: "TX12345"}}    # who it is, as `discover` writes it
 //!   sw3:                           # nothing to say: a generic switch
+//!   sw5: {lags: {lag1: [g21, g22]}}     # LAGs, and which ports are their members
 //! links:
 //!   - sw1:g23 -- sw2:swp1
 //!   - sw2:swp2 -- sw3:1 @ 10gbit   # the rate, if it is not 1gbit
+//!   - sw5:lag1 -- sw6:lag1 @ 10gbit       # a cable for each member, each of 10 Gbit/s
 //!   - sw1:g24 -- sw4:"TenGigabitEthernet 1/30"       # quotes where a port's name has spaces
 //! hosts:
 //!   node01: {mac: "02:00:00:00:00:01", port: "sw1:g1", ip: 198.51.100.1, rate: 100mbit}
@@ -21,6 +23,7 @@
 //!       eth0: {mac: "02:00:00:00:00:03", port: "sw1:g3", rail: 0}
 //!       eth1: {mac: "02:00:00:00:00:04", port: "sw2:swp9", rail: 1}
 //!   login1: {bond: failover, mac: "02:00:00:00:00:05", nics: {eth0: {port: "sw1:g5"}, eth1: {port: "sw2:swp5"}}}
+//!   storage1: {bond: lacp, mac: "02:00:00:00:00:07", nics: {eth0: {port: "sw1:g7"}, eth1: {port: "sw1:g8"}}}
 //! management: {vlan: 4000, controller: "sw1:g24"}    # only where switches are managed over the data ports
 //! ```
 //!
@@ -30,6 +33,7 @@
 
 mod bonds;
 mod hosts;
+mod lags;
 mod machines;
 
 use std::{borrow::Cow, collections::BTreeMap, fmt::Write as _, net::IpAddr, rc::Rc};
@@ -102,6 +106,7 @@ pub fn write_native(topology: &Topology) -> String {
         if let Some(names) = unexpected_port_order(topology, id) {
             fields.push(format!("ports: [{}]", names.join(", ")));
         }
+        fields.extend(lags::write(topology, id));
         let _ = writeln!(text, "  {}: {{{}}}", quote(&switch.name), fields.join(", "));
     }
     for (index, link) in topology.links().iter().enumerate() {
@@ -109,8 +114,9 @@ pub fn write_native(topology: &Topology) -> String {
             text.push_str("links:\n");
         }
         let mut cable = format!("{} -- {}", end_of_cable(topology, link.a), end_of_cable(topology, link.b));
-        if link.rate_bps != DEFAULT_RATE_BPS {
-            let _ = write!(cable, " @ {}", format_rate(link.rate_bps));
+        let rate_bps = cable_rate_bps(topology, link.a, link.rate_bps);
+        if rate_bps != DEFAULT_RATE_BPS {
+            let _ = write!(cable, " @ {}", format_rate(rate_bps));
         }
         let plain = cable.starts_with(char::is_alphanumeric) && !cable.contains(" #") && !cable.contains(": ");
         let _ = writeln!(text, "  - {}", if plain { cable } else { double_quote(&cable) });
@@ -133,6 +139,11 @@ fn end_of_cable(topology: &Topology, port: PortId) -> String {
     }
 }
 
+/// The rate of each of a port's cables, which have `rate_bps` together.
+fn cable_rate_bps(topology: &Topology, port: PortId, rate_bps: u64) -> u64 {
+    rate_bps / topology.cabled_ports(port).len() as u64
+}
+
 /// A port that stands alone, where spaces divide nothing.
 fn lone_port(topology: &Topology, port: PortId) -> String {
     if topology.port(port).name.starts_with('"') { end_of_cable(topology, port) } else { topology.port_label(port) }
@@ -148,6 +159,7 @@ fn unexpected_port_order(topology: &Topology, switch: SwitchId) -> Option<Vec<St
         Attachment::Link(link) => Some((0, link.index())),
         Attachment::Host(host) => Some((1, host.index())),
         // A port that only the section management: mentions comes last.
+        Attachment::Member(_) => None,
         Attachment::Nothing => controller.filter(|controller| *controller == port).map(|_| (2, 0)),
     };
     let ranks: Vec<_> = topology.port_ids(switch).map(rank).collect();
@@ -165,7 +177,7 @@ fn address(address: IpAddr) -> String {
 
 const SECTIONS: [&str; 5] = ["switches", "links", "hosts", "machines", "management"];
 const MANAGEMENT_KEYS: [&str; 2] = ["vlan", "controller"];
-const SWITCH_KEYS: [&str; 5] = ["model", "mgmt", "ports", "guid", "id"];
+const SWITCH_KEYS: [&str; 6] = ["model", "mgmt", "ports", "lags", "guid", "id"];
 const IDENTITY_KEYS: [&str; 3] = ["chassis", "engine", "serial"];
 const LINK_HELP: &str = "write switch:port -- switch:port, with quotes around a port that has spaces, sw1:\"Te 1/30\", and if need \
     be a rate: sw1:g23 -- sw2:g23 @ 10gbit";
@@ -267,6 +279,9 @@ impl<'a> Reader<'a> {
             }
             if let Some(ports) = fields.get("ports") {
                 self.read_ports(switch, ports);
+            }
+            if let Some(lags) = fields.get("lags") {
+                self.read_lags(switch, lags);
             }
             if let Some((node, guid)) = self.guid(&fields) {
                 self.refuse(node, |builder| builder.set_switch_guid(switch, guid));
@@ -377,7 +392,8 @@ impl<'a> Reader<'a> {
         if !free {
             return Ok(());
         }
-        match self.builder.add_link(a, b, rate_bps.unwrap_or(DEFAULT_RATE_BPS)) {
+        let rate_bps = rate_bps.unwrap_or(DEFAULT_RATE_BPS).saturating_mul(self.builder.cables_at(a) as u64);
+        match self.builder.add_link(a, b, rate_bps) {
             Ok(_) => {
                 self.plugged.insert(a, site.place.line);
                 self.plugged.insert(b, site.place.line);
@@ -547,6 +563,9 @@ impl<'a> Reader<'a> {
                     }
                 }
                 Fault::Empty if self.diagnostics.errors() > 0 => {}
+                Fault::EmptyLag { .. } | Fault::UnequalLags { .. } => {
+                    self.diagnostics.push(self.source.at(section).fault(&fault));
+                }
                 _ => {
                     let error = self.source.at(section).fault(&fault);
                     self.diagnostics.push(error.with_help("name at least one: sw1: {model: generic}"));

@@ -7,10 +7,19 @@
 //!
 //! Source: NetBox's documentation, "Populating Data: Bulk Import (CSV/YAML)"; its import forms of DCIM.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use super::media::type_of;
-use crate::{Attachment, DEFAULT_RATE_BPS, Host, Machine, MachineId, PortId, Topology, format::yaml::double_quote};
+use crate::{
+    DEFAULT_RATE_BPS, Host, Machine, MachineId, PortId, Topology,
+    format::{
+        cabling::{host_cables, switch_cables},
+        yaml::double_quote,
+    },
+};
 
 /// A file for one of NetBox's import pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +35,8 @@ const MANUFACTURER: &str = "Unknown";
 const MACHINE_TYPE: &str = "machine";
 /// The interface of a machine with one port, whose name a topology does not say.
 const ONLY_PORT: &str = "eth0";
+/// The interface of a machine with one bond, whose name a topology does not say either.
+const BOND: &str = "bond0";
 
 /// Writes a topology as devices of one site. Rails and addresses of management and of IP are not written.
 pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
@@ -57,22 +68,45 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
         let port = topology.port(id);
         (topology.switch(port.switch).name.as_str(), port.name.as_str())
     };
-    let interface = |device: &str, name: &str, rate: Option<u64>| {
-        let speed = rate.map_or_else(String::new, |rate| (rate / 1000).to_string());
-        [device, name, type_of(rate.unwrap_or(DEFAULT_RATE_BPS)), &speed].map(str::to_owned).to_vec()
-    };
-    let ports = topology.switch_ids().flat_map(|switch| topology.port_ids(switch)).map(|id| {
+    let rates: BTreeMap<PortId, u64> = switch_cables(topology)
+        .flat_map(|(a, b, rate_bps)| [(a, rate_bps), (b, rate_bps)])
+        .chain(host_cables(topology).map(|(port, _, _, rate_bps)| (port, rate_bps)))
+        .collect();
+    // Members name their LAG, so LAGs come first.
+    let (lags, others): (Vec<PortId>, Vec<PortId>) =
+        (0..topology.ports().len()).map(PortId::new).partition(|id| topology.port(*id).lag().is_some());
+    let ports = lags.into_iter().chain(others).map(|id| {
         let (switch, name) = port(id);
-        let rate = match topology.port(id).attachment {
-            Attachment::Nothing => None,
-            Attachment::Link(link) => Some(topology.link(link).rate_bps),
-            Attachment::Host(host) => Some(topology.host(host).rate_bps),
-        };
-        interface(switch, name, rate)
+        let kind =
+            if topology.port(id).lag().is_some() { Interface::Lag } else { Interface::Port(rates.get(&id).copied()) };
+        let lag = topology.logical_port(id);
+        [switch, name]
+            .into_iter()
+            .map(str::to_owned)
+            .chain(kind.columns(if lag == id { "" } else { port(lag).1 }))
+            .collect()
     });
-    let nics =
-        topology.hosts().iter().map(|host| interface(name(host.machine), nic(topology, host), Some(host.rate_bps)));
-    files.push(csv("6-interfaces.csv", &["device", "name", "type", "speed"], ports.chain(nics)));
+    let bonds = topology.hosts().iter().filter(|host| topology.port(host.port).lag().is_some()).map(|host| {
+        [name(host.machine), nic(topology, host)]
+            .into_iter()
+            .map(str::to_owned)
+            .chain(Interface::Lag.columns(""))
+            .collect()
+    });
+    let nics = host_cables(topology).map(|(_, id, number, rate_bps)| {
+        let host = topology.host(id);
+        let bond = if topology.port(host.port).lag().is_some() { nic(topology, host) } else { "" };
+        let own = [name(host.machine).to_owned(), nic_of_cable(topology, host, number)];
+        own.into_iter().chain(Interface::Port(Some(rate_bps)).columns(bond)).collect()
+    });
+    let rows: Vec<Vec<String>> = ports.chain(bonds).chain(nics).collect();
+    files.push(match topology.has_lags() {
+        true => csv("6-interfaces.csv", &["device", "name", "type", "speed", "lag"], rows),
+        false => {
+            let rows = rows.into_iter().map(|row: Vec<String>| row[..4].to_vec());
+            csv("6-interfaces.csv", &["device", "name", "type", "speed"], rows)
+        }
+    });
     let macs = topology.hosts().iter().flat_map(|host| {
         // The ports of a failover bond have the same addresses.
         host.all_macs().map(|mac| {
@@ -84,18 +118,55 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
     let cable = |(a, a_port): (&str, &str), (b, b_port): (&str, &str)| {
         [a, "dcim.interface", a_port, b, "dcim.interface", b_port, "connected"].map(str::to_owned).to_vec()
     };
-    let links = topology.links().iter().map(|link| cable(port(link.a), port(link.b)));
-    let rim = topology.hosts().iter().map(|host| cable(port(host.port), (name(host.machine), nic(topology, host))));
+    let links = switch_cables(topology).map(|(a, b, _)| cable(port(a), port(b)));
+    let rim = host_cables(topology).map(|(at, id, number, _)| {
+        let host = topology.host(id);
+        cable(port(at), (name(host.machine), nic_of_cable(topology, host, number).as_str()))
+    });
     let sides =
         ["side_a_device", "side_a_type", "side_a_name", "side_b_device", "side_b_type", "side_b_name", "status"];
     files.push(csv("8-cables.csv", &sides, links.chain(rim)));
     files
 }
 
+/// What an interface is to NetBox.
+enum Interface {
+    /// A LAG.
+    Lag,
+    /// A port of some rate, if its cable tells.
+    Port(Option<u64>),
+}
+
+impl Interface {
+    /// Type, speed in kbit/s and LAG.
+    fn columns(&self, lag: &str) -> [String; 3] {
+        let (kind, speed) = match self {
+            Self::Lag => ("lag", String::new()),
+            Self::Port(rate) => (
+                type_of(rate.unwrap_or(DEFAULT_RATE_BPS)),
+                rate.map_or_else(String::new, |rate| (rate / 1000).to_string()),
+            ),
+        };
+        [kind.to_owned(), speed, lag.to_owned()]
+    }
+}
+
 /// What the machine calls the host's port.
 fn nic<'t>(topology: &'t Topology, host: &'t Host) -> &'t str {
     let machine = &topology.machine(host.machine).name;
-    host.name.strip_prefix(machine).and_then(|rest| rest.strip_prefix('/')).unwrap_or(ONLY_PORT)
+    let only = if topology.port(host.port).lag().is_some() { BOND } else { ONLY_PORT };
+    host.name.strip_prefix(machine).and_then(|rest| rest.strip_prefix('/')).unwrap_or(only)
+}
+
+/// What the machine calls the port that one of the host's cables is in.
+fn nic_of_cable(topology: &Topology, host: &Host, number: usize) -> String {
+    match topology.port(host.port).lag() {
+        None => nic(topology, host).to_owned(),
+        Some(_) => format!(
+            "{}{number}",
+            if nic(topology, host) == BOND { "eth".to_owned() } else { format!("{}-", nic(topology, host)) }
+        ),
+    }
 }
 
 /// A machine that is called like a switch gets a suffix: NetBox's devices have one name space.

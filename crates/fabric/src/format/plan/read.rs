@@ -186,7 +186,7 @@ fn topology(at: &Located<'_>, models: Models) -> Read<Topology> {
     let mut order: Vec<(SwitchId, String)> = Vec::new();
     let switches_at = at.field("switches")?;
     for at in switches_at.items()? {
-        at.only(&["name", "model", "mgmt", "guid", "id", "ports"])?;
+        at.only(&["name", "model", "mgmt", "guid", "id", "ports", "lags"])?;
         let name = at.field("name")?.text()?;
         let model = Some(at.field("model")?.text()?.to_owned());
         let mgmt = optional_address(&at, "mgmt")?;
@@ -208,6 +208,19 @@ fn topology(at: &Located<'_>, models: Models) -> Read<Topology> {
                 return Err(at.error(format!("switch {name} has two ports {port}")));
             }
             order.push((switch, port.to_owned()));
+        }
+        if let Some(lags) = at.optional("lags")? {
+            let named = |at: &Located<'_>, port: &str| {
+                let found = ports.get(&format!("{name}:{port}")).copied();
+                found.ok_or_else(|| at.error(format!("switch {name} has no port {port}")))
+            };
+            for (lag, members) in lags.fields()? {
+                let lag = named(&members, lag)?;
+                for at in members.items()? {
+                    let member = named(&at, at.text()?)?;
+                    builder.add_to_lag(lag, member).map_err(|fault| refused(&at, &fault))?;
+                }
+            }
         }
     }
     let port = |at: Located<'_>| {
@@ -556,6 +569,7 @@ fn port_intent(topology: &Topology, port: PortId, at: &Located<'_>) -> Read<Port
         "blocked",
         "untagged_class",
         "storm_limit",
+        "lag",
     ])?;
     let name_at = at.field("port")?;
     let expected = &topology.port(port).name;
@@ -590,7 +604,16 @@ fn port_intent(topology: &Topology, port: PortId, at: &Located<'_>) -> Read<Port
             },
         },
         storm_limit: storm_limit(at)?,
+        lag: at.optional("lag")?.map(|at| own_lag(topology, port, &at)).transpose()?,
     })
+}
+
+/// A LAG of the switch that a port is on.
+fn own_lag(topology: &Topology, port: PortId, at: &Located<'_>) -> Read<PortId> {
+    let name = at.text()?;
+    let mut own = topology.port_ids(topology.port(port).switch);
+    let found = own.find(|port| topology.port(*port).name == name && topology.port(*port).lag().is_some());
+    found.ok_or_else(|| at.error(format!("the switch has no LAG {name:?}")))
 }
 
 /// A limit for floods, if there is one.
@@ -610,13 +633,14 @@ fn role(topology: &Topology, at: &Located<'_>) -> Read<PortRole> {
     match text {
         "unused" => return Ok(PortRole::Unused),
         "controller" => return Ok(PortRole::Controller),
+        "member" => return Ok(PortRole::Member),
         _ => {}
     }
     let host = numbered("host", topology.hosts().len()).map(|number| PortRole::Host(HostId::new(number)));
     let link = || numbered("link", topology.links().len()).map(|number| PortRole::Link(LinkId::new(number)));
     host.or_else(link).ok_or_else(|| {
         at.error(format!(
-            "{text:?} is none of unused, controller, and host or link with the number of one that there is"
+            "{text:?} is none of unused, controller, member, and host or link with the number of one that there is"
         ))
     })
 }

@@ -199,7 +199,7 @@ fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree]) -> DeviceIn
         }
     }
     let ports = topology.port_ids(switch).map(|port| match topology.port(port).attachment {
-        crate::Attachment::Nothing => PortIntent::unused(port),
+        crate::Attachment::Nothing | crate::Attachment::Member(_) => PortIntent::unused(port),
         crate::Attachment::Host(host) => PortIntent {
             port,
             role: PortRole::Host(host),

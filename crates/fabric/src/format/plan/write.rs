@@ -163,6 +163,16 @@ fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<(
         let ports: Vec<String> =
             topology.port_ids(id).map(|port| Quoted(&topology.port(port).name).to_string()).collect();
         push_field(&mut text, "ports", format_args!("[{}]", ports.join(",")));
+        let lags = topology.port_ids(id).filter(|port| topology.port(*port).lag().is_some());
+        let mut listed = String::new();
+        for lag in lags {
+            let members = topology.members(lag).map(|port| Quoted(&topology.port(port).name).to_string());
+            let members = members.collect::<Vec<_>>().join(",");
+            push_field(&mut listed, &topology.port(lag).name, format_args!("[{members}]"));
+        }
+        if !listed.is_empty() {
+            push_field(&mut text, "lags", format_args!("{{{listed}}}"));
+        }
         format!("{{{text}}}")
     });
     write_list(out, "\"topology\":{\"switches\":[", switches, "],\n")?;
@@ -326,6 +336,7 @@ fn port_object(topology: &Topology, intent: &PortIntent) -> String {
         blocked,
         untagged_class,
         storm_limit,
+        lag,
     } = intent;
     let mut text = String::new();
     push_field(&mut text, "port", Quoted(&topology.port(*port).name));
@@ -334,6 +345,7 @@ fn port_object(topology: &Topology, intent: &PortIntent) -> String {
         PortRole::Controller => push_field(&mut text, "role", "\"controller\""),
         PortRole::Host(host) => push_field(&mut text, "role", format_args!("\"host {}\"", host.index())),
         PortRole::Link(link) => push_field(&mut text, "role", format_args!("\"link {}\"", link.index())),
+        PortRole::Member => push_field(&mut text, "role", "\"member\""),
     }
     match admin {
         Admin::Up => push_field(&mut text, "admin", "\"up\""),
@@ -368,6 +380,9 @@ fn port_object(topology: &Topology, intent: &PortIntent) -> String {
     }
     if let Some(limit) = storm_limit {
         push_field(&mut text, "storm_limit", limit);
+    }
+    if let Some(lag) = lag {
+        push_field(&mut text, "lag", Quoted(&topology.port(*lag).name));
     }
     format!("{{{text}}}")
 }

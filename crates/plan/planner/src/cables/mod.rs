@@ -44,8 +44,10 @@ impl FreePorts {
     /// The free ports of a topology; the controller's port is not free. Cost: O(ports).
     pub fn of(topology: &Topology) -> Self {
         let controller = topology.in_band().map(|in_band| in_band.controller);
-        let is_free =
-            |port: &PortId| topology.port(*port).attachment == Attachment::Nothing && controller != Some(*port);
+        let is_free = |id: &PortId| {
+            let port = topology.port(*id);
+            port.attachment == Attachment::Nothing && controller != Some(*id) && port.lag().is_none()
+        };
         let of: Vec<Vec<PortId>> =
             topology.switch_ids().map(|switch| topology.port_ids(switch).filter(is_free).collect()).collect();
         let taken = topology.switch_ids().filter(|switch| of[switch.index()].is_empty());

@@ -394,7 +394,7 @@ impl Remains {
     fn vlan_kept(&self, topology: &Topology, policy: &Policy, links: &[LinkId]) -> Option<VlanId> {
         let leads_astray = |port: &PortId| match topology.port(*port).attachment {
             Attachment::Nothing => false,
-            Attachment::Host(_) => true,
+            Attachment::Host(_) | Attachment::Member(_) => true,
             Attachment::Link(link) => links.contains(&link),
         };
         let vlan = self.vlan.filter(|vlan| policy.vlans.contains(*vlan) && !self.reused.iter().any(leads_astray));

@@ -8,9 +8,9 @@ use std::{
 
 use fabric::{
     Admin, Assignment, Attachment, Bound, Certificate, ChannelId, Demand, DeviceIntent, EngineName, FdbMode, FdbRun,
-    Flood, FlowControl, FlowControlMode, HostId, HostRun, Learning, LinkId, Mac, Plan, Policy, PortIntent, PortRole,
-    StormLimit, Summary, SwitchId, SwitchSpec, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree,
-    VlanId, VlanSet, VlanTree,
+    Flood, FloodSet, FlowControl, FlowControlMode, HostId, HostRun, Learning, LinkId, Mac, Plan, Policy, PortIntent,
+    PortRole, StormLimit, Summary, SwitchId, SwitchSpec, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix,
+    Tree, VlanId, VlanSet, VlanTree,
 };
 
 /// What a hand-made plan is to be like.
@@ -338,12 +338,14 @@ fn port_intent(
     };
     let blocked = match topology.port(port).attachment {
         Attachment::Host(_) => wish.flood.needed(),
+        Attachment::Member(_) => FloodSet::NONE,
         Attachment::Nothing | Attachment::Link(_) => wish.flood.blocked(),
     };
     let blank = PortIntent { admin: Admin::Up, flow_control, blocked, ..PortIntent::unused(port) };
     let pvid = |host| routes.pairs.iter().find(|pair| pair.0 == host).map(|pair| pair.2).or_else(|| all.iter().next());
     match topology.port(port).attachment {
         Attachment::Nothing => PortIntent::unused(port),
+        Attachment::Member(lag) => PortIntent { role: PortRole::Member, lag: Some(lag), ..blank },
         Attachment::Link(link) => PortIntent {
             role: PortRole::Link(link),
             tagged: trees.iter().filter(|tree| tree.tree.contains(link)).map(|tree| tree.vlan).collect(),

@@ -106,7 +106,7 @@ impl<'a> Network<'a> {
         let mut ports = Vec::with_capacity(switch_ports + hosts);
         for (index, port) in topology.ports().iter().enumerate() {
             let (peer, rate_bps, on_host) = match port.attachment {
-                Attachment::Nothing => (NONE, 1_000_000_000, false),
+                Attachment::Nothing | Attachment::Member(_) => (NONE, 1_000_000_000, false),
                 Attachment::Host(host) => ((switch_ports + host.index()) as u32, topology.host(host).rate_bps, true),
                 Attachment::Link(link) => {
                     let link = topology.link(link);

@@ -65,6 +65,7 @@ impl Dialect for Comware {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Has,
+            lags: Ability::Lacks,
             lldp: Some(match self {
                 Self::V7 => ["lldp global enable", "undo lldp global enable"],
                 Self::V5 => ["lldp enable", "undo lldp enable"],

@@ -48,6 +48,7 @@ impl Dialect for EdgeCore {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
+            lags: Ability::Lacks,
             lldp: Some(["lldp", "no lldp"]),
             port_name: (|name| is_numbers(name, 2..=2), "1/1"),
             basis: Basis::Untested,

@@ -50,6 +50,7 @@ impl Dialect for Fastpath {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Has,
+            lags: Ability::Lacks,
             lldp: None,
             port_name: (|name| is_numbers(name, 2..=3), "0/1"),
             basis: Basis::Untested,

@@ -53,6 +53,7 @@ impl Dialect for Huawei {
             learning: Learns::Always,
             blocks: FloodSet::ALL,
             storm_control: Ability::Has,
+            lags: Ability::Lacks,
             lldp: Some(["lldp enable", "undo lldp enable"]),
             port_name: (is_word, "GigabitEthernet0/0/1"),
             basis: Basis::Untested,

@@ -55,6 +55,7 @@ impl Dialect for Ifupdown2 {
             learning: Learns::AsTold,
             blocks: FloodSet::ALL,
             storm_control: Ability::Lacks,
+            lags: Ability::Lacks,
             lldp: None,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,

@@ -42,6 +42,7 @@ impl Dialect for Junos {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
+            lags: Ability::Lacks,
             lldp: Some(["set protocols lldp interface all", "delete protocols lldp interface all"]),
             port_name: (is_word, "ge-0/0/1"),
             basis: Basis::Untested,

@@ -46,6 +46,7 @@ impl Dialect for Networkd {
             learning: Learns::AsTold,
             blocks: FloodSet::NONE.with(FloodKind::UnknownUnicast).with(FloodKind::Multicast),
             storm_control: Ability::Lacks,
+            lags: Ability::Lacks,
             lldp: None,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,

@@ -72,6 +72,7 @@ impl Dialect for Ros {
                 Self::CiscoSb => FloodSet::NONE.with(FloodKind::UnknownUnicast),
             },
             storm_control: Ability::Lacks,
+            lags: Ability::Lacks,
             lldp: match self {
                 Self::PowerConnect => None,
                 Self::CiscoSb => Some(["lldp run", "no lldp run"]),

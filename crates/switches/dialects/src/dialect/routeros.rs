@@ -47,6 +47,7 @@ impl Dialect for RouterOs {
             learning: Learns::AsTold,
             blocks: FloodSet::ALL,
             storm_control: Ability::Has,
+            lags: Ability::Lacks,
             lldp: None,
             port_name: (|name| is_word(name) && !name.contains('/'), "ether1"),
             basis: Basis::Untested,

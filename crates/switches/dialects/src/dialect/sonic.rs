@@ -68,6 +68,7 @@ impl Dialect for Sonic {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
+            lags: Ability::Lacks,
             lldp: None,
             port_name: (|name| is_word(name) && !name.contains('/'), "Ethernet0"),
             basis: Basis::Untested,

@@ -48,6 +48,7 @@ impl Dialect for TpLink {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
+            lags: Ability::Lacks,
             lldp: Some(["lldp", "no lldp"]),
             port_name: (|name| is_numbers(name, 3..=3), "1/0/1"),
             basis: Basis::Untested,

@@ -72,6 +72,7 @@ impl Dialect for Trunk {
                 Self::Eos => Ability::Lacks,
                 Self::Ios => Ability::Has,
             },
+            lags: Ability::Lacks,
             lldp: Some(["lldp run", "no lldp run"]),
             port_name: (is_word, "Ethernet1"),
             basis: Basis::Untested,

@@ -40,6 +40,7 @@ impl Dialect for Zyxel {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
+            lags: Ability::Lacks,
             lldp: None,
             port_name: (|name| is_numbers(name, 1..=1), "1"),
             basis: Basis::Untested,

@@ -155,6 +155,18 @@ impl<L: Link> Device<L> {
                 ])
             }
             Edit::SetEntry(..) | Edit::UnsetEntry(..) => self.write_entries(std::slice::from_ref(edit)),
+            Edit::SetLag(slot, lag) => {
+                let name = |slot: &Slot| self.names[slot.index()].as_str();
+                let state = match lag {
+                    Some(lag) => format!("is to be a member of {}", name(lag)),
+                    None => "is to be a member of no LAG".to_owned(),
+                };
+                Err(Fault::Refused(format!(
+                    "{} {state}, which no object of standard SNMP sets; set its LAGs by its own commands, as espalier render writes \
+                     them, and then deploy",
+                    name(slot)
+                )))
+            }
             Edit::SetFlowControl(slot, mode) => {
                 let port = self.ports[slot.index()];
                 let pause = match mode {

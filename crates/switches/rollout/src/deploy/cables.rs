@@ -113,14 +113,19 @@ impl Cables {
                     let link = topology.link(link);
                     Some(end(if link.a == port { link.b } else { link.a }))
                 }
-                Attachment::Host(_) | Attachment::Nothing => None,
+                Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => None,
             };
             topology.port_ids(switch).map(far).collect()
         });
         let slots = topology.switch_ids().zip(&stations).map(|(switch, station)| {
             let names: Vec<&str> = topology.port_ids(switch).map(|port| topology.port(port).name.as_str()).collect();
             let slot = |port: &switch_model::station::StationPort| {
-                let called = |name: &str| names.iter().position(|known| *known == name);
+                // What a member of a LAG hears, the LAG hears.
+                let called = |name: &str| {
+                    let at = names.iter().position(|known| *known == name)?;
+                    let first = topology.switch_ports(switch).start;
+                    Some(topology.logical_port(PortId::new(first + at)).index() - first)
+                };
                 let by_name = called(&port.name).or_else(|| port.labels.iter().find_map(|label| called(label)));
                 by_name.map(Slot::new)
             };

@@ -146,7 +146,7 @@ impl Deployment {
                     let other = if link.a == port { link.b } else { link.a };
                     Some(topology.port(other).switch)
                 }
-                Attachment::Host(_) | Attachment::Nothing => None,
+                Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => None,
             };
             topology.port_ids(switch).map(far).collect::<Vec<_>>()
         });

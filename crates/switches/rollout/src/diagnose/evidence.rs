@@ -157,7 +157,7 @@ impl<'a> Evidence<'a> {
         let topology = &self.plan.topology;
         topology.port_ids(switch).filter_map(|port| match topology.port(port).attachment {
             Attachment::Link(link) => Some(link),
-            Attachment::Host(_) | Attachment::Nothing => None,
+            Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => None,
         })
     }
 
@@ -294,6 +294,7 @@ impl<'a> Evidence<'a> {
             let of_management = match topology.port(*port).attachment {
                 Attachment::Link(link) => kept.contains(&link),
                 Attachment::Host(_) => false,
+                Attachment::Member(_) => false,
                 Attachment::Nothing => true,
             };
             !of_management && self.wanted(*port).admin == Admin::Up
@@ -393,7 +394,7 @@ impl<'a> Evidence<'a> {
             };
             let link = match topology.port(a).attachment {
                 Attachment::Link(link) => link,
-                Attachment::Host(_) | Attachment::Nothing => continue,
+                Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => continue,
             };
             // Whoever did not answer says nothing about its cables, and one without carrier is told as that.
             let asked = [a, b].iter().all(|port| self.hears(*port));

@@ -35,20 +35,25 @@ pub enum Mismatch {
     },
 }
 
-/// Compares the cables that were found, as pairs of ports of the topology, with those that the topology has.
+/// Compares the cables that were found, as pairs of ports of the topology, with those that the topology has. A cable in a member of a
+/// LAG is one of the LAG's, whichever member of the other end it leads to.
 pub fn compare(topology: &Topology, found: &[(PortId, PortId)]) -> Vec<Mismatch> {
     let mut at: BTreeMap<PortId, PortId> = BTreeMap::new();
-    for &(a, b) in found {
-        at.insert(a, b);
-        at.insert(b, a);
-    }
     let expected_of = |port: PortId| match topology.port(port).attachment {
         Attachment::Link(link) => {
             let link = topology.link(link);
             Some(if link.a == port { link.b } else { link.a })
         }
-        Attachment::Host(_) | Attachment::Nothing => None,
+        Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => None,
     };
+    let logical = |port: &PortId| topology.logical_port(*port);
+    let found: BTreeSet<[PortId; 2]> = found.iter().map(|(a, b)| [logical(a), logical(b)]).collect();
+    // Where one member of a LAG is elsewhere, what the others say of the LAG holds.
+    let (fitting, elsewhere): (Vec<_>, Vec<_>) = found.iter().copied().partition(|[a, b]| expected_of(*a) == Some(*b));
+    for [a, b] in elsewhere.into_iter().chain(fitting) {
+        at.insert(a, b);
+        at.insert(b, a);
+    }
     let mut mismatches = Vec::new();
     let mut explained: BTreeSet<PortId> = BTreeSet::new();
     for link in topology.links() {
@@ -76,7 +81,7 @@ pub fn compare(topology: &Topology, found: &[(PortId, PortId)]) -> Vec<Mismatch>
             }
         }
     }
-    for &(a, b) in found {
+    for [a, b] in found {
         if expected_of(a) != Some(b) && !explained.contains(&a) && !explained.contains(&b) {
             mismatches.push(Mismatch::Extra { ends: (a, b) });
         }

@@ -108,9 +108,10 @@ struct Sights<'a> {
 }
 
 impl Sights<'_> {
-    /// The topology's port at a place; none if it does not name it.
+    /// The topology's port at a place, which for a member of a LAG is the LAG; none if it does not name it.
     fn port(&self, (switch, at): PortPosition) -> Option<PortId> {
-        self.topology.find_port(SwitchId::new(switch), &self.stations[switch].ports[at].name)
+        let port = self.topology.find_port(SwitchId::new(switch), &self.stations[switch].ports[at].name)?;
+        Some(self.topology.logical_port(port))
     }
 }
 
@@ -190,8 +191,8 @@ impl Cables {
             Attachment::Nothing if topology.in_band().is_some_and(|in_band| in_band.controller == port) => {
                 self.misfits.push(Misfit::PatchCord { port, heard });
             }
-            // The plan shuts it.
-            Attachment::Nothing => {}
+            // The plan shuts it, or it stands for its LAG.
+            Attachment::Nothing | Attachment::Member(_) => {}
         }
     }
 
@@ -414,7 +415,12 @@ fn states(topology: &Topology, replies: &[Option<SurveyReply>], belongs: &[Switc
     for (reply, switch) in replies.iter().zip(belongs) {
         let Some(reply) = reply else { continue };
         for (port, state) in reply.station.ports.iter().zip(&reply.states) {
-            states.extend(topology.find_port(*switch, &port.name).map(|port| (port, *state)));
+            let Some(port) = topology.find_port(*switch, &port.name) else { continue };
+            // A LAG is as well as the best of its members.
+            let known = states.entry(topology.logical_port(port)).or_insert(*state);
+            if !matches!(state, PortState::Down | PortState::Shut) {
+                *known = *state;
+            }
         }
     }
     states
@@ -427,6 +433,6 @@ pub(super) fn other_end(topology: &Topology, port: PortId) -> Option<PortId> {
             let link = topology.link(link);
             Some(if link.a == port { link.b } else { link.a })
         }
-        Attachment::Host(_) | Attachment::Nothing => None,
+        Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => None,
     }
 }

@@ -69,7 +69,7 @@ impl Misfit {
             Self::PatchCord { port, heard } => {
                 let meant = match topology.port(*port).attachment {
                     Attachment::Host(host) => format!("host {}", topology.host(host).name),
-                    Attachment::Link(_) | Attachment::Nothing => "the controller".to_owned(),
+                    Attachment::Link(_) | Attachment::Nothing | Attachment::Member(_) => "the controller".to_owned(),
                 };
                 format!(
                     "{} hears {}, where the plan has {meant}; pull that cable, and plug {meant} in",

@@ -9,15 +9,17 @@
 
 use std::collections::BTreeMap;
 
-use fabric::{Admin, FlowControlMode, Lldp, Mac, StormLimit, VlanId, VlanSet};
+use fabric::{Admin, FlowControlMode, LagNumber, Lldp, Mac, StormLimit, VlanId, VlanSet};
 use serde::{Deserialize, Serialize};
 
 use super::{FormatError, parse_moment, write_moment};
-use crate::{PortConfig, PortLearning, Slot, StormLimits, SwitchConfig};
+use crate::{LagMembership, PortConfig, PortLearning, Slot, StormLimits, SwitchConfig};
 use fabric::{IngressFilter, SpanningTree};
 
 const FORMAT: &str = "espalier-observed";
 const VERSION: u32 = 1;
+/// A membership that a switch does not tell.
+const UNKNOWN: &str = "unknown";
 
 /// What one switch said of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +85,9 @@ struct Port {
     /// Storm control in percent: unknown unicast, multicast, broadcast. Left out where the switch does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     storm_limits: Option<[Option<u8>; 3]>,
+    /// The LAG that it is a member of, or `unknown` where the switch does not say. Left out where it is a port of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lag: Option<String>,
 }
 
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq)]
@@ -157,6 +162,11 @@ impl StateRecord {
             mtu_bytes: port.mtu_bytes,
             blocked: port.blocked.map(|blocked| blocked.to_string()),
             storm_limits: port.storm_limits.map(|limits| limits.map(|limit| limit.map(StormLimit::percent))),
+            lag: match port.lag {
+                LagMembership::Alone => None,
+                LagMembership::Of(lag) => Some(config.port(lag).name.clone()),
+                LagMembership::Unsaid => Some(UNKNOWN.to_owned()),
+            },
         };
         Self {
             spanning_tree: switched(config.spanning_tree == SpanningTree::On),
@@ -174,6 +184,7 @@ impl StateRecord {
     pub fn parse(self) -> Result<SwitchConfig, FormatError> {
         let mut slots: BTreeMap<String, Slot> = BTreeMap::new();
         let mut ports = Vec::with_capacity(self.ports.len());
+        let lags: Vec<Option<String>> = self.ports.iter().map(|port| port.lag.clone()).collect();
         for (index, port) in self.ports.into_iter().enumerate() {
             if slots.insert(port.name.clone(), Slot::new(index)).is_some() {
                 return Err(FormatError::Content(format!("port {} is there twice", port.name)));
@@ -204,8 +215,21 @@ impl StateRecord {
                 mtu_bytes: port.mtu_bytes,
                 blocked: port.blocked.map(|text| text.parse().map_err(FormatError::Content)).transpose()?,
                 storm_limits: port.storm_limits.map(storm_limits).transpose()?,
+                lag: LagMembership::Alone,
                 name: port.name,
             });
+        }
+        for (port, lag) in ports.iter_mut().zip(lags) {
+            port.lag = match lag.as_deref() {
+                None => LagMembership::Alone,
+                Some(UNKNOWN) => LagMembership::Unsaid,
+                Some(name) => {
+                    let lag = slots.get(name).filter(|_| LagNumber::of_port(name).is_some());
+                    let wrong =
+                        || FormatError::Content(format!("port {}: {name:?} is no LAG of the switch", port.name));
+                    LagMembership::Of(*lag.ok_or_else(wrong)?)
+                }
+            };
         }
         let mut entries = BTreeMap::new();
         for (vlan, rows) in self.entries {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fabric::{Admin, FloodKind, FloodSet, FlowControlMode, Lldp, Mac, VlanId, VlanSet};
 
-use crate::{PortLearning, Slot, StormLimits, SwitchConfig};
+use crate::{LagMembership, PortLearning, Slot, StormLimits, SwitchConfig};
 use fabric::{IngressFilter, SpanningTree};
 
 /// One difference. Ports are positions in both states.
@@ -62,6 +62,15 @@ pub enum Drift {
         found: StormLimits,
         /// What they should be.
         wanted: StormLimits,
+    },
+    /// A port is a member of another LAG than it should be, or of none, or of one where it should be of none.
+    Lag {
+        /// Where.
+        port: Slot,
+        /// The LAG that it is a member of.
+        found: Option<Slot>,
+        /// The LAG that it should be a member of.
+        wanted: Option<Slot>,
     },
     /// LLDP is off, or on where it should be off.
     Lldp {
@@ -172,6 +181,14 @@ pub fn drift(found: &SwitchConfig, wanted: &SwitchConfig) -> Vec<Drift> {
         if let (Some(found), Some(wanted)) = (is.storm_limits, should.storm_limits) {
             drifts.extend((found != wanted).then_some(Drift::StormControl { port, found, wanted }));
         }
+        let lag_of = |lag| match lag {
+            LagMembership::Of(lag) => Some(Some(lag)),
+            LagMembership::Alone => Some(None),
+            LagMembership::Unsaid => None,
+        };
+        if let (Some(found), Some(wanted)) = (lag_of(is.lag), lag_of(should.lag)) {
+            drifts.extend((found != wanted).then_some(Drift::Lag { port, found, wanted }));
+        }
         let (members, wanted) = (is.members(), should.members());
         drifts.extend(some(without(&wanted, &members), &|vlans| Drift::Missing { port, vlans }));
         drifts.extend(some(without(&members, &wanted), &|vlans| Drift::Extra { port, vlans }));
@@ -244,6 +261,14 @@ impl Drift {
                 let (found, wanted) = (limit_words(found), limit_words(wanted));
                 format!("port {} has storm control {found} instead of {wanted}", name(port))
             }
+            Self::Lag { port, found: None, wanted } => {
+                let wanted = wanted.as_ref().map_or("none", name);
+                format!("port {} is a member of no LAG; the plan has it in {wanted}", name(port))
+            }
+            Self::Lag { port, found: Some(found), wanted } => {
+                let wanted = wanted.as_ref().map_or("none", name);
+                format!("port {} is a member of {} instead of {wanted}", name(port), name(found))
+            }
             Self::Lldp { found: Lldp::Off } => {
                 "LLDP is off, so nobody can tell which cable is plugged in where".to_owned()
             }
@@ -274,14 +299,16 @@ impl Drift {
 
     /// Whether no standard object of SNMP sets it.
     pub const fn is_beyond_snmp(&self) -> bool {
-        matches!(self, Self::FlowControl { wanted: FlowControlMode::Pfc { .. }, .. })
+        matches!(self, Self::Lag { .. } | Self::FlowControl { wanted: FlowControlMode::Pfc { .. }, .. })
     }
 
     /// What to do about it: deploying the plan again mends whatever can be written.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::ForeignEntry { .. } => "deploy again to remove it",
-            Self::FlowControl { wanted: FlowControlMode::Pfc { .. }, .. } => "set it by the switch's own commands",
+            Self::Lag { .. } | Self::FlowControl { wanted: FlowControlMode::Pfc { .. }, .. } => {
+                "set it by the switch's own commands"
+            }
             _ => "deploy again",
         }
     }

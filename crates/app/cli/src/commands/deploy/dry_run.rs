@@ -138,7 +138,7 @@ impl Row {
         let links: Vec<LinkId> = (topology.port_ids(switch))
             .filter_map(|port| match topology.port(port).attachment {
                 Attachment::Link(link) => Some(link),
-                Attachment::Host(_) | Attachment::Nothing => None,
+                Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => None,
             })
             .collect();
         let doubts = links.iter().filter_map(|link| {
