@@ -657,6 +657,19 @@ impl TopologyBuilder {
         Err(Fault::PortUsedTwice { port: self.label(port), by })
     }
 
+    /// Checks that there is a cable at one port for each at the other.
+    ///
+    /// # Errors
+    /// [`Fault::EmptyLag`] or [`Fault::UnequalLags`].
+    pub(crate) fn check_ends(&self, a: PortId, b: PortId) -> Result<(), Fault> {
+        let counts = [a, b].map(|port| self.cables_at(port));
+        match counts.iter().position(|count| *count == 0) {
+            Some(at) => Err(Fault::EmptyLag { lag: self.label([a, b][at]) }),
+            None if counts[0] != counts[1] => Err(Fault::UnequalLags { a: self.label(a), b: self.label(b), counts }),
+            None => Ok(()),
+        }
+    }
+
     /// Checks that every LAG with cables has members, and that both ends of a link have as many.
     fn check_lags(&self) -> Result<(), Fault> {
         let mut members = vec![0; self.ports.len()];
@@ -670,11 +683,10 @@ impl TopologyBuilder {
             let rate_bps = match port.attachment {
                 Attachment::Link(link) => self.links[link.index()].rate_bps,
                 Attachment::Host(host) => self.hosts[host.index()].rate_bps,
-                Attachment::Nothing | Attachment::Member(_) => 0,
+                // One that leads nowhere may be without members, as where there was one before.
+                Attachment::Nothing | Attachment::Member(_) => continue,
             };
             match members[at] {
-                // One that nothing leads to is no harm.
-                0 if rate_bps == 0 => {}
                 0 => return Err(Fault::EmptyLag { lag: self.label(PortId::new(at)) }),
                 count if !rate_bps.is_multiple_of(count as u64) => {
                     return Err(Fault::UnequalMembers { lag: self.label(PortId::new(at)), members: count });

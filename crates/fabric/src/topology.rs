@@ -464,6 +464,25 @@ impl Topology {
         if let Attachment::Member(lag) = self.port(port).attachment { lag } else { port }
     }
 
+    /// Every cable between switches, each of a LAG's included: its two ports, and its rate.
+    pub fn switch_cables(&self) -> impl Iterator<Item = (PortId, PortId, u64)> + '_ {
+        self.links.iter().flat_map(|link| {
+            let [a, b] = [link.a, link.b].map(|port| self.cabled_ports(port));
+            let rate_bps = link.rate_bps / a.len() as u64;
+            a.into_iter().zip(b).map(move |(a, b)| (a, b, rate_bps))
+        })
+    }
+
+    /// Every cable of a host, each of a LAG's included: the port, the host, which of its cables it is, and its rate.
+    pub fn host_cables(&self) -> impl Iterator<Item = (PortId, HostId, usize, u64)> + '_ {
+        self.host_ids().flat_map(|id| {
+            let host = self.host(id);
+            let ports = self.cabled_ports(host.port);
+            let rate_bps = host.rate_bps / ports.len() as u64;
+            ports.into_iter().enumerate().map(move |(number, port)| (port, id, number, rate_bps))
+        })
+    }
+
     /// Whether some port is a LAG.
     pub fn has_lags(&self) -> bool {
         self.ports.iter().any(|port| matches!(port.attachment, Attachment::Member(_)))

@@ -606,3 +606,63 @@ fn builder_count(names: &[String]) -> usize {
     distinct.dedup();
     distinct.len()
 }
+
+const LAGS: &str = r#"switches:
+  a: {lags: {lag1: [p1, p2], lag7: [p9]}}
+  b: {model: powerconnect-5324, lags: {lag2: [g1, g24], lag1: [g3]}}
+links:
+  - a:lag1 -- b:lag2 @ 10gbit
+  - a:p3 -- b:g2
+  - a:lag7 -- b:lag1
+hosts:
+  up: {kind: edge, port: "a:p8"}
+machines:
+  storage: {bond: lacp, mac: "02:00:00:00:00:01", ip: 192.0.2.9, addresses: ["02:00:00:00:01:01"],
+    nics: {eth0: {port: "b:g5", rate: 10gbit}, eth1: {port: "b:g7", rate: 10gbit}}}
+  other: {mac: "02:00:00:00:00:02", port: "b:g9"}
+"#;
+
+#[test]
+fn lags_are_ports_with_members_whose_rates_add_up() {
+    let topology = parse_native("lags.yaml", LAGS).expect("valid");
+    let port = |label: &str| {
+        let (switch, port) = label.split_once(':').expect("a label");
+        topology.find_port(topology.find_switch(switch).expect("a switch"), port).expect("a port")
+    };
+    let members = |label| topology.members(port(label)).map(|port| topology.port_label(port)).collect::<Vec<_>>();
+    assert_eq!(members("a:lag1"), ["a:p1", "a:p2"]);
+    assert_eq!(members("b:lag2"), ["b:g1", "b:g24"]);
+    // The bond gets the lowest number that is free on its switch.
+    assert_eq!(members("b:lag3"), ["b:g5", "b:g7"]);
+    let rates: Vec<u64> = topology.links().iter().map(|link| link.rate_bps / 1_000_000_000).collect();
+    assert_eq!(rates, [20, 1, 1]);
+    let storage = &topology.hosts()[1];
+    assert_eq!((storage.name.as_str(), storage.rate_bps, storage.port), ("storage", 20_000_000_000, port("b:lag3")));
+    let written = write_native(&topology);
+    assert!(written.contains("lag1 -- b:lag2 @ 10gbit") && written.contains("rate: 10gbit"), "{written}");
+    assert_eq!(parse_native("lags.yaml", &written), Ok(topology));
+}
+
+#[test]
+fn mistakes_in_lags_are_named_with_their_lines() {
+    for (from, to, expected) in [
+        ("lag7: [p9]", "lag7: [p1]", "port a:p1 already carries a cable of a:lag1 (line 2)"),
+        ("lag7: [p9]", "lag07: [p9]", "\"lag07\" is no LAG: they are lag1 to lag999"),
+        ("lag7: [p9]", "lag7: p9", "expected the members of lag7, found"),
+        ("lag7: [p9]", "lag7: [lag1]", "a:lag1 cannot be a member of a:lag7"),
+        ("a:lag7 -- b:lag1", "a:lag8 -- b:lag1", "a:lag8 has no members"),
+        ("a:lag7 -- b:lag1", "a:lag7 -- b:g3", "port b:g3 already carries a cable of b:lag1"),
+        ("a:lag1 -- b:lag2", "a:lag1 -- b:g4", "a:lag1 has 2 cables, b:g4 has 1 cable"),
+        ("port: \"b:g7\"", "port: \"a:p7\"", "its ports are on two switches"),
+        ("port: \"b:g7\", rate: 10gbit", "port: \"b:g7\"", "have different rates"),
+        ("port: \"b:g7\"", "port: \"b:g3\"", "port b:g3 already carries a cable of b:lag1"),
+        ("bond: lacp", "bond: balance-rr", "a bond is lacp or failover"),
+        ("bond: lacp,", "bond: lacp, port: \"b:g11\",", "so each port has its own port"),
+    ] {
+        let text = LAGS.replacen(from, to, 1);
+        assert_ne!(text, LAGS, "{from}");
+        let message = parse_native("lags.yaml", &text).expect_err(to).to_string();
+        assert!(message.contains(expected), "{to}: {message}");
+        assert!(message.contains("lags.yaml:"), "{message}");
+    }
+}

@@ -191,7 +191,8 @@ fn link_script(site: &SwitchSite, table: &SwitchTable) -> String {
         "link add {BRIDGE_DEVICE} type bridge vlan_filtering 1 vlan_default_pvid 0 stp_state 0 mcast_snooping 0 \
          vlan_stats_enabled 1 vlan_stats_per_port 1\n"
     );
-    for (number, device) in site.ports.iter().enumerate().filter_map(|(n, port)| Some((n, port.device.as_ref()?))) {
+    let own = site.ports.iter().enumerate().filter(|(_, port)| port.lag.is_none());
+    for (number, device) in own.filter_map(|(number, port)| Some((number, port.device.as_ref()?))) {
         let port = table.ports.get(number);
         let learning = if port.is_some_and(|port| port.learning != Learning::Off) { "on" } else { "off" };
         script += &slave_script(device, learning, port.map_or(FloodSet::NONE, |port| port.blocked_floods));

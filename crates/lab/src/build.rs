@@ -22,7 +22,7 @@ use fabric::{Flood, Plan, network_of};
 use tagger::TaggingTable;
 
 use crate::{
-    Backend, Lab, LabError, LabOptions, Managed, Offload, Start, TRAIN_FRAMES, backlog, bridge,
+    Backend, Lab, LabError, LabOptions, Managed, Offload, Start, TRAIN_FRAMES, backlog, bond, bridge,
     directory::Directory,
     ebpf,
     error::Context,
@@ -115,6 +115,13 @@ impl Lab {
         if plan.policy.storm_limit.is_some() {
             let what = "its switches have no storm control; plan without --storm-control".to_owned();
             return Err(LabError::Unsupported(what));
+        }
+        if plan.topology.has_lags() {
+            if options.managed == Managed::Yes {
+                let what = "its managed switches have no LAGs; take --managed or lags: out".to_owned();
+                return Err(LabError::Unsupported(what));
+            }
+            bond::probe()?;
         }
         if options.managed == Managed::Yes && backend == Backend::Bridge {
             return Err(LabError::Unsupported("managed switches need the ebpf back end (--backend ebpf)".to_owned()));
@@ -278,6 +285,7 @@ fn switch(
     let site = &layout.switches[switch];
     let namespace = Some(site.namespace.as_str());
     let place = |step| BatchOrigin { operation: "up", device: &site.name, step };
+    run_batch(&Batch { tool: "ip", namespace, script: bond::switch_script(site) }, place("make bonds"))?;
     offload(layout, &site.namespace, site.ports.iter().filter_map(|port| port.device.as_deref()), &site.name)?;
     run_batch(
         &Batch { tool: "tc", namespace, script: shaping(layout, &site.namespace, mtu_bytes, rates) },
@@ -304,7 +312,10 @@ fn machine(
 ) -> Result<(), LabError> {
     let [HostSite { namespace, mtu_bytes, machine, .. }, ..] = ports else { return Ok(()) };
     let place = |step| BatchOrigin { operation: "up", device: machine, step };
-    offload(layout, namespace, ports.iter().map(|port| port.device.as_str()), machine)?;
+    let script = ports.iter().map(bond::host_script).collect();
+    run_batch(&Batch { tool: "ip", namespace: Some(namespace), script }, place("make bonds"))?;
+    let members = ports.iter().flat_map(|port| &port.members).map(|member| member.device.as_str());
+    offload(layout, namespace, ports.iter().map(|port| port.device.as_str()).chain(members), machine)?;
     let script = shaping(layout, namespace, *mtu_bytes, rates);
     run_batch(&Batch { tool: "tc", namespace: Some(namespace), script }, place("shape cables"))?;
     if ports.len() > 1 {
@@ -398,7 +409,8 @@ fn name_ports(site: &SwitchSite) -> io::Result<()> {
 
 fn port_script(site: &SwitchSite, mtu_bytes: u16) -> String {
     let mut script = String::new();
-    for port in &site.ports {
+    // Members are as their bonds.
+    for port in site.ports.iter().filter(|port| port.lag.is_none()) {
         let Some(device) = &port.device else { continue };
         let _ = writeln!(script, "link set dev {device} mtu {}", port_mtu_bytes(mtu_bytes));
         if port.shut == Shut::No {

@@ -100,8 +100,9 @@ pub(crate) fn build_switch(layout: &Layout, switch: usize, table: &SwitchTable) 
     let mut object = load(device, table, &room)?;
     pin(&mut object, device, &switch_pins(&layout.name, switch))?;
     let program = object.progs().find(|program| program.name() == PROGRAM).expect("the object has its program");
-    // Ports that the site does not list are the switch's own.
-    let has_device = |number: &usize| site.ports.get(*number).is_none_or(|port| port.device.is_some());
+    // Ports that the site does not list are the switch's own; frames of a LAG's members come in by the LAG.
+    let has_device =
+        |number: &usize| site.ports.get(*number).is_none_or(|port| port.device.is_some() && port.lag.is_none());
     let devices: Vec<i32> =
         (0..table.ports.len()).filter(has_device).map(|number| (PORT_IFINDEX_BASE + number as u32) as i32).collect();
     let fd = program.as_fd();

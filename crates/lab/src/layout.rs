@@ -10,7 +10,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use fabric::{Attachment, HostId, HostTagging, Mac, PortId, SwitchId, Topology};
+use fabric::{Attachment, Host, HostId, HostTagging, Mac, PortId, SwitchId, Topology};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -50,7 +50,7 @@ pub struct Layout {
     pub switches: Vec<SwitchSite>,
     /// `hosts[host]`.
     pub hosts: Vec<HostSite>,
-    /// `cables[link]` between switches, then one a host, in the plan's order, which stays when plugs are moved.
+    /// Those between switches, then those of hosts, in the plan's order, which stays when plugs are moved. A LAG has one a member.
     pub cables: Vec<Cable>,
 }
 
@@ -88,6 +88,9 @@ pub struct PortSite {
     /// The device in the switch's namespace, if there is one. A port that has no cable may have one: an end whose peer is
     /// down.
     pub device: Option<String>,
+    /// The position of the LAG that it is a member of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag: Option<usize>,
     /// Whether the plan shuts it.
     pub shut: Shut,
     /// How often a plug was put in, pulled or exchanged since the lab came up.
@@ -130,6 +133,9 @@ pub struct HostSite {
     pub device: String,
     /// The device's index.
     pub ifindex: u32,
+    /// Where it is a bond: its members, in the order of the switch's ports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<BondMember>,
     /// Its station address.
     pub mac: String,
     /// Further station addresses behind its port.
@@ -143,6 +149,15 @@ pub struct HostSite {
     pub mtu_bytes: u16,
     /// Hosts (positions, ascending; one a copy) that its group frames reach: untagged, or of hosts that tag, tagged.
     pub audience: Vec<usize>,
+}
+
+/// A device that is a member of a host's bond.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BondMember {
+    /// The device.
+    pub device: String,
+    /// Its index.
+    pub ifindex: u32,
 }
 
 /// A cable and where its ends are.
@@ -276,6 +291,7 @@ impl Layout {
                     namespace: host_namespace(&options.name, &machine.name, is_switch),
                     device: host_device(number),
                     ifindex: PORT_IFINDEX_BASE + number as u32,
+                    members: bond_members(topology, own, number),
                     // Behind an edge port is a host whose address no switch knows.
                     mac: if own.edge { Mac::local(EDGE_MAC) } else { intent.mac }.to_string(),
                     further_macs: own.further_macs.iter().filter(|_| !own.standby).map(Mac::to_string).collect(),
@@ -420,8 +436,8 @@ impl Layout {
 /// The factor by which a topology's rates are scaled so that its fastest host cable runs at `rate_bps`.
 pub fn rate_scale(topology: &Topology, rate_bps: u64) -> f64 {
     let fastest = |rates: &mut dyn Iterator<Item = u64>| rates.max().filter(|rate| *rate > 0);
-    let fastest = fastest(&mut topology.hosts().iter().map(|host| host.rate_bps))
-        .or_else(|| fastest(&mut topology.links().iter().map(|link| link.rate_bps)));
+    let fastest = fastest(&mut topology.host_cables().map(|(.., rate_bps)| rate_bps))
+        .or_else(|| fastest(&mut topology.switch_cables().map(|(.., rate_bps)| rate_bps)));
     fastest.map_or(1.0, |fastest| rate_bps as f64 / fastest as f64)
 }
 
@@ -432,11 +448,15 @@ fn switch_site(topology: &Topology, tables: &[SwitchTable], options: &LabOptions
     let port_site = |(number, id): (usize, PortId)| {
         let port = topology.port(id);
         let cabled = port.attachment != Attachment::Nothing || controller == Some(id);
-        let shut =
-            start == Start::Planned && table.ports.get(number).is_some_and(|entry| entry.service == Service::Down);
+        let first = topology.switch_ports(switch).start;
+        let lag = Some(topology.logical_port(id)).filter(|lag| *lag != id).map(|lag| lag.index() - first);
+        // A member is as its LAG.
+        let served = table.ports.get(lag.unwrap_or(number));
+        let shut = start == Start::Planned && served.is_some_and(|entry| entry.service == Service::Down);
         PortSite {
             name: port.name.clone(),
             device: cabled.then(|| port_device(&port.name, number)),
+            lag,
             shut: if shut { Shut::Yes } else { Shut::No },
             plugged: 0,
             before: Carried::default(),
@@ -446,6 +466,21 @@ fn switch_site(topology: &Topology, tables: &[SwitchTable], options: &LabOptions
     let ports = topology.port_ids(switch).enumerate().map(port_site).collect();
     SwitchSite { namespace: switch_namespace(lab, &name), name, ports }
 }
+
+/// The members of a host's bond: `eth0.0` and so on; none where it is on no LAG.
+fn bond_members(topology: &Topology, host: &Host, number: usize) -> Vec<BondMember> {
+    let count = if topology.port(host.port).lag().is_some() { topology.members(host.port).count() } else { 0 };
+    let member = |at: usize| BondMember {
+        device: format!("{}.{at}", host_device(number)),
+        ifindex: MEMBER_IFINDEX_BASE + (number * BOND_MEMBERS_MAX + at) as u32,
+    };
+    (0..count).map(member).collect()
+}
+
+/// Indexes of the members of hosts' bonds: above those of ports.
+const MEMBER_IFINDEX_BASE: u32 = 8192;
+/// Most members of a bond, which the indexes of the next port's begin after.
+const BOND_MEMBERS_MAX: usize = 64;
 
 /// Who hears a host's broadcast. A fabric that loops never finishes delivering; its audience is what was heard first.
 fn audience(plan: &fabric::Plan, tables: &[SwitchTable], host: HostId) -> Vec<usize> {
@@ -483,24 +518,20 @@ fn cables(
             ifindex: PORT_IFINDEX_BASE + number as u32,
         }
     };
-    let links = (topology.links().iter()).map(|link| Cable {
+    let links = topology.switch_cables().map(|(a, b, rate_bps)| Cable {
         label: String::new(),
-        rate_bps: scaled(link.rate_bps),
+        rate_bps: scaled(rate_bps),
         failed: None,
-        a: at_port(link.a),
-        b: at_port(link.b),
+        a: at_port(a),
+        b: at_port(b),
     });
-    let rim = topology.hosts().iter().zip(hosts).map(|(host, site)| Cable {
-        label: String::new(),
-        rate_bps: scaled(host.rate_bps),
-        failed: None,
-        a: at_port(host.port),
-        b: CableEnd {
-            label: host.name.clone(),
-            namespace: site.namespace.clone(),
-            device: site.device.clone(),
-            ifindex: site.ifindex,
-        },
+    let rim = topology.host_cables().map(|(port, host, number, rate_bps)| {
+        let site = &hosts[host.index()];
+        let member = site.members.get(number);
+        let (device, ifindex) = member.map_or((&site.device, site.ifindex), |member| (&member.device, member.ifindex));
+        let label = if number == 0 { site.name.clone() } else { format!("{}.{number}", site.name) };
+        let b = CableEnd { label, namespace: site.namespace.clone(), device: device.clone(), ifindex };
+        Cable { label: String::new(), rate_bps: scaled(rate_bps), failed: None, a: at_port(port), b }
     });
     let mut cables: Vec<Cable> = links.chain(rim).collect();
     for cable in &mut cables {

@@ -19,6 +19,7 @@ pub mod twin;
 
 mod backend;
 mod backlog;
+mod bond;
 mod bridge;
 mod build;
 mod cable;

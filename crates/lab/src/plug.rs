@@ -21,7 +21,7 @@ use std::{
 use nix::sched::{CloneFlags, unshare};
 
 use crate::{
-    Backend, Lab, LabError, bridge, cable,
+    Backend, Lab, LabError, bond, bridge, cable,
     directory::Changing,
     error::Context,
     layout::{CableEnd, Carried, Layout, Side},
@@ -85,6 +85,15 @@ impl Lab {
         let ports = [layout.port(one)?, layout.port(other)?];
         if ports[0] == ports[1] {
             return Err(LabError::Unsupported(format!("{one} is one port: name two, to exchange their plugs")));
+        }
+        let bonded = |(switch, port): &PortAt| {
+            let port = &layout.switches[*switch].ports[*port];
+            bond::is_bond(port) || port.lag.is_some()
+        };
+        if let Some(at) = ports.iter().position(bonded) {
+            let what =
+                "is a LAG or a member of one, whose plugs stay where they are; break its cable with `lab fail` instead";
+            return Err(LabError::Unsupported(format!("{} {what}", [one, other][at])));
         }
         if ports.iter().all(|port| plug_in(layout, *port).is_none()) {
             return Err(LabError::Unsupported(format!(

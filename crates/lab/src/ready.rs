@@ -16,8 +16,10 @@ use linux_net::links::links;
 
 use crate::{
     LabError,
+    bond::{self, BondSite},
     error::Context,
     layout::{Layout, Shut},
+    netns,
     signal::Watch,
 };
 
@@ -43,16 +45,28 @@ pub(crate) fn wait(layout: &Layout, watch: &Watch) -> Result<(), LabError> {
             late = late.or_else(|| devices.first().map(|device| (namespace.to_string(), *device)));
         }
         pending.retain(|_, devices| !devices.is_empty());
-        let Some((namespace, device)) = late else { return Ok(()) };
+        let bonds = if late.is_none() { disagreeing(layout)? } else { None };
+        let Some((namespace, device)) = late.or(bonds) else { return Ok(()) };
         if watch.has_fired() {
             return Err(LabError::Interrupted);
         }
         if Instant::now() > deadline {
-            let error = io::Error::new(io::ErrorKind::TimedOut, format!("{device} has no carrier after {PATIENCE:?}"));
+            let error = io::Error::new(io::ErrorKind::TimedOut, format!("{device} does not carry after {PATIENCE:?}"));
             return Err(error).context("up", &namespace, "wait for cables");
         }
         thread::sleep(PERIOD);
     }
+}
+
+/// A bond, with its namespace, of which not all members are agreed on with the far end: frames would be lost there.
+fn disagreeing(layout: &Layout) -> Result<Option<(String, &str)>, LabError> {
+    for BondSite { namespace, device, members } in bond::bonds(layout) {
+        let agreed = netns::within(namespace, || bond::agreed(device)).and_then(|result| result);
+        if agreed.context("up", namespace, "read a bond")? < members {
+            return Ok(Some((namespace.to_owned(), device)));
+        }
+    }
+    Ok(None)
 }
 
 /// By namespace: the devices of cables of which neither end is shut.

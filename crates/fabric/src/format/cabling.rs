@@ -532,25 +532,6 @@ pub(crate) fn usable_name(text: &str) -> String {
     name.trim_matches('-').to_owned()
 }
 
-/// Every cable between switches, that is each of a LAG's: its two ports, and its rate.
-pub(crate) fn switch_cables(topology: &Topology) -> impl Iterator<Item = (PortId, PortId, u64)> + '_ {
-    topology.links().iter().flat_map(|link| {
-        let [a, b] = [link.a, link.b].map(|port| topology.cabled_ports(port));
-        let rate_bps = link.rate_bps / a.len() as u64;
-        a.into_iter().zip(b).map(move |(a, b)| (a, b, rate_bps))
-    })
-}
-
-/// Every cable of a host, that is each of a LAG's: the port, the host, which of its cables it is, and its rate.
-pub(crate) fn host_cables(topology: &Topology) -> impl Iterator<Item = (PortId, HostId, usize, u64)> + '_ {
-    topology.host_ids().flat_map(|id| {
-        let host = topology.host(id);
-        let ports = topology.cabled_ports(host.port);
-        let rate_bps = host.rate_bps / ports.len() as u64;
-        ports.into_iter().enumerate().map(move |(number, port)| (port, id, number, rate_bps))
-    })
-}
-
 /// Names for a format that has one name space for switches and hosts: a host that is called like a switch gets a
 /// suffix. The first list is the switches', the second the hosts'.
 pub(crate) fn distinct_names(topology: &Topology) -> (Vec<String>, Vec<String>) {

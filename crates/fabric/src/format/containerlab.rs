@@ -25,7 +25,7 @@ use std::{collections::BTreeMap, fmt::Write as _, str::FromStr};
 use crate::{
     DEFAULT_RATE_BPS, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, Role, distinct_names, host_cables, host_facts, switch_cables},
+        cabling::{Cable, Cabling, Device, End, Role, distinct_names, host_facts},
         diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
         node::{Node, Value},
@@ -124,8 +124,8 @@ pub fn write_containerlab(topology: &Topology) -> String {
         node(name, labels);
     }
     let links =
-        switch_cables(topology).map(|(a, b, rate_bps)| (topology.port_label(a), topology.port_label(b), rate_bps));
-    let rim = host_cables(topology).map(|(port, host, number, rate_bps)| {
+        topology.switch_cables().map(|(a, b, rate_bps)| (topology.port_label(a), topology.port_label(b), rate_bps));
+    let rim = topology.host_cables().map(|(port, host, number, rate_bps)| {
         (topology.port_label(port), format!("{}:eth{}", hosts[host.index()], number + 1), rate_bps)
     });
     for (index, (a, b, rate_bps)) in links.chain(rim).enumerate() {

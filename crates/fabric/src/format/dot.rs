@@ -21,7 +21,7 @@ use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr};
 use crate::{
     DEFAULT_RATE_BPS, Mac, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, Role, distinct_names, host_cables, host_facts, switch_cables},
+        cabling::{Cable, Cabling, Device, End, Role, distinct_names, host_facts},
         diagnostic::{Diagnostic, Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
     },
@@ -85,8 +85,8 @@ pub fn write_dot(topology: &Topology) -> String {
         let port = topology.port(port);
         format!("{}:{}", dot_quote(&topology.switch(port.switch).name), dot_quote(&port.name))
     };
-    let cables = switch_cables(topology).map(|(a, b, rate_bps)| (end(a), end(b), rate_bps));
-    let rim = host_cables(topology).map(|(port, host, number, rate_bps)| {
+    let cables = topology.switch_cables().map(|(a, b, rate_bps)| (end(a), end(b), rate_bps));
+    let rim = topology.host_cables().map(|(port, host, number, rate_bps)| {
         (end(port), format!("{}:\"eth{number}\"", dot_quote(&hosts[host.index()])), rate_bps)
     });
     for (a, b, rate_bps) in cables.chain(rim) {

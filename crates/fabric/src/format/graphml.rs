@@ -23,7 +23,7 @@ use quick_xml::{
 use crate::{
     DEFAULT_RATE_BPS, Mac, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, HOST_FACTS, Role, host_cables, host_facts, switch_cables, usable_name},
+        cabling::{Cable, Cabling, Device, End, HOST_FACTS, Role, host_facts, usable_name},
         diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
     },
@@ -147,8 +147,8 @@ pub fn write_graphml(topology: &Topology) -> String {
         let port = topology.port(port);
         (format!("s{}", port.switch.index()), port.name.clone())
     };
-    let links = switch_cables(topology).map(|(a, b, rate_bps)| (end(a), end(b), rate_bps));
-    let rim = host_cables(topology).map(|(port, host, number, rate_bps)| {
+    let links = topology.switch_cables().map(|(a, b, rate_bps)| (end(a), end(b), rate_bps));
+    let rim = topology.host_cables().map(|(port, host, number, rate_bps)| {
         (end(port), (format!("h{}", host.index()), format!("eth{number}")), rate_bps)
     });
     for ((a, a_port), (b, b_port), rate_bps) in links.chain(rim) {

@@ -322,9 +322,8 @@ fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree], pvid: &[Vla
     let ports = (topology.port_ids(switch))
         .map(|port| {
             let (role, pvid, tagged, untagged) = match topology.port(port).attachment {
-                fabric::Attachment::Nothing | fabric::Attachment::Member(_) => {
-                    (PortRole::Unused, None, VlanSet::new(), VlanSet::new())
-                }
+                fabric::Attachment::Nothing => (PortRole::Unused, None, VlanSet::new(), VlanSet::new()),
+                fabric::Attachment::Member(_) => (PortRole::Member, None, VlanSet::new(), VlanSet::new()),
                 fabric::Attachment::Host(host) => (
                     PortRole::Host(host),
                     Some(pvid[host.index()]),
@@ -336,7 +335,8 @@ fn device(topology: &Topology, switch: SwitchId, trees: &[VlanTree], pvid: &[Vla
                     (PortRole::Link(link), None, tagged, VlanSet::new())
                 }
             };
-            PortIntent { role, admin: Admin::Up, pvid, tagged, untagged, ..PortIntent::unused(port) }
+            let lag = Some(topology.logical_port(port)).filter(|lag| *lag != port);
+            PortIntent { role, admin: Admin::Up, pvid, tagged, untagged, lag, ..PortIntent::unused(port) }
         })
         .collect();
     let mut fdb = Vec::new();

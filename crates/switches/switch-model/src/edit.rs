@@ -211,3 +211,70 @@ fn members(config: &SwitchConfig) -> BTreeMap<VlanId, Members> {
     }
     members
 }
+
+#[cfg(test)]
+mod tests {
+    use fabric::rng::Rng;
+
+    use super::*;
+    use crate::change::{Reach, phases};
+
+    /// A state of a switch with two LAGs, four ports, and VLANs 2 to 4.
+    fn random(rng: &mut Rng) -> SwitchConfig {
+        let names = ["lag1", "lag2", "p1", "p2", "p3", "p4"];
+        let mut config = SwitchConfig::blank(names.map(str::to_owned));
+        for port in &mut config.ports[2..] {
+            port.lag = match rng.below(3) {
+                0 => LagMembership::Alone,
+                lag => LagMembership::Of(Slot::new(lag - 1)),
+            };
+        }
+        for port in config.ports.iter_mut().filter(|port| port.lag == LagMembership::Alone) {
+            port.admin = if rng.below(2) == 0 { Admin::Up } else { Admin::Down };
+            for id in 2..5 {
+                let vlan = VlanId::new(id).expect("in range");
+                if rng.below(2) == 0 {
+                    if rng.below(2) == 0 {
+                        port.tagged.insert(vlan)
+                    } else {
+                        port.untagged.insert(vlan)
+                    };
+                }
+            }
+            port.pvid = port.untagged.iter().next();
+        }
+        config.vlans = config.memberships();
+        for (at, port) in config.ports.clone().iter().enumerate() {
+            if let Some(vlan) = port.members().iter().next() {
+                config.entries.insert((vlan, Mac::local(at as u32)), Slot::new(at));
+            }
+        }
+        config
+    }
+
+    /// A member of a LAG carries nothing of its own.
+    fn has_busy_member(config: &SwitchConfig) -> bool {
+        config
+            .ports
+            .iter()
+            .any(|port| matches!(port.lag, LagMembership::Of(_)) && !(port.members().is_empty() && port.pvid.is_none()))
+    }
+
+    #[test]
+    fn edits_and_phases_lead_there_and_no_port_is_a_member_and_in_a_vlan_at_once() {
+        let mut rng = Rng::new(11);
+        for _ in 0..500 {
+            let (before, after) = (random(&mut rng), random(&mut rng));
+            let mut now = before.clone();
+            for edit in edits(&before, &after) {
+                edit.apply(&mut now);
+                assert!(!has_busy_member(&now), "{}", edit.sentence(&now));
+            }
+            assert_eq!(now, after);
+            let reach = vec![Reach::Switch; before.ports.len()];
+            let states = phases(&before, &after, &reach, &after.vlans);
+            assert!(states.iter().all(|state| !has_busy_member(state)));
+            assert_eq!(states[3], after);
+        }
+    }
+}

@@ -392,6 +392,10 @@ impl<'a> Reader<'a> {
         if !free {
             return Ok(());
         }
+        if let Err(fault) = self.builder.check_ends(a, b) {
+            self.diagnostics.push(site.fault(&fault));
+            return Ok(());
+        }
         let rate_bps = rate_bps.unwrap_or(DEFAULT_RATE_BPS).saturating_mul(self.builder.cables_at(a) as u64);
         match self.builder.add_link(a, b, rate_bps) {
             Ok(_) => {

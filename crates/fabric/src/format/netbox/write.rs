@@ -13,13 +13,7 @@ use std::{
 };
 
 use super::media::type_of;
-use crate::{
-    DEFAULT_RATE_BPS, Host, Machine, MachineId, PortId, Topology,
-    format::{
-        cabling::{host_cables, switch_cables},
-        yaml::double_quote,
-    },
-};
+use crate::{DEFAULT_RATE_BPS, Host, Machine, MachineId, PortId, Topology, format::yaml::double_quote};
 
 /// A file for one of NetBox's import pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,9 +62,10 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
         let port = topology.port(id);
         (topology.switch(port.switch).name.as_str(), port.name.as_str())
     };
-    let rates: BTreeMap<PortId, u64> = switch_cables(topology)
+    let rates: BTreeMap<PortId, u64> = topology
+        .switch_cables()
         .flat_map(|(a, b, rate_bps)| [(a, rate_bps), (b, rate_bps)])
-        .chain(host_cables(topology).map(|(port, _, _, rate_bps)| (port, rate_bps)))
+        .chain(topology.host_cables().map(|(port, _, _, rate_bps)| (port, rate_bps)))
         .collect();
     // Members name their LAG, so LAGs come first.
     let (lags, others): (Vec<PortId>, Vec<PortId>) =
@@ -93,7 +88,7 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
             .chain(Interface::Lag.columns(""))
             .collect()
     });
-    let nics = host_cables(topology).map(|(_, id, number, rate_bps)| {
+    let nics = topology.host_cables().map(|(_, id, number, rate_bps)| {
         let host = topology.host(id);
         let bond = if topology.port(host.port).lag().is_some() { nic(topology, host) } else { "" };
         let own = [name(host.machine).to_owned(), nic_of_cable(topology, host, number)];
@@ -118,8 +113,8 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
     let cable = |(a, a_port): (&str, &str), (b, b_port): (&str, &str)| {
         [a, "dcim.interface", a_port, b, "dcim.interface", b_port, "connected"].map(str::to_owned).to_vec()
     };
-    let links = switch_cables(topology).map(|(a, b, _)| cable(port(a), port(b)));
-    let rim = host_cables(topology).map(|(at, id, number, _)| {
+    let links = topology.switch_cables().map(|(a, b, _)| cable(port(a), port(b)));
+    let rim = topology.host_cables().map(|(at, id, number, _)| {
         let host = topology.host(id);
         cable(port(at), (name(host.machine), nic_of_cable(topology, host, number).as_str()))
     });

@@ -4,7 +4,7 @@
 pub(crate) mod covering;
 pub(crate) mod named;
 
-use fabric::{HostId, Mac, SwitchSpec, Topology, TopologyBuilder, rng::Rng};
+use fabric::{HostId, Mac, PortId, SwitchId, SwitchSpec, Topology, TopologyBuilder, rng::Rng};
 
 /// Switch and port, the same of the other end, and the rate.
 type Cable = ((usize, usize), (usize, usize), u64);
@@ -93,13 +93,14 @@ impl Cabling {
             ids.insert(number, id);
         }
         for &((a, pa), (b, pb), rate) in &self.links {
-            let pa = builder.add_port(ids[&a], &format!("p{pa}")).expect("a fresh port");
-            let pb = builder.add_port(ids[&b], &format!("p{pb}")).expect("a fresh port");
-            builder.add_link(pa, pb, rate).ok()?;
+            let cables = cables(pa);
+            let (pa, pb) = (plug(&mut builder, ids[&a], pa, cables), plug(&mut builder, ids[&b], pb, cables));
+            builder.add_link(pa, pb, cables as u64 * rate).ok()?;
         }
         let (mut last_bond, mut has_edge) = (None, false);
         for &(number, switch, port) in &self.hosts {
-            let port = builder.add_port(ids[&switch], &format!("p{port}")).expect("a fresh port");
+            let rate = cables(port) as u64 * RATES[1];
+            let port = plug(&mut builder, ids[&switch], port, cables(port));
             let number = number as u32;
             // Some are ports of machines, with further addresses; numbers ascend, so a machine's stand together.
             let machine = (number / 6 % 3 == 0).then(|| format!("m{}", number / 6));
@@ -110,12 +111,12 @@ impl Cabling {
             let is_edge = machine.is_none() && number % 11 == 5 && !has_edge;
             has_edge |= is_edge;
             let host = if bond.is_some() && bond == last_bond {
-                builder.add_standby(&name, port, RATES[1]).ok()?
+                builder.add_standby(&name, port, rate).ok()?
             } else if is_edge {
-                builder.add_edge(&name, port, RATES[1], None).ok()?
+                builder.add_edge(&name, port, rate, None).ok()?
             } else {
                 let host = builder
-                    .add_host(&name, Mac::local(bond.map_or(number, |bond| 200_000 + bond)), port, RATES[1], None)
+                    .add_host(&name, Mac::local(bond.map_or(number, |bond| 200_000 + bond)), port, rate, None)
                     .ok()?;
                 machine.map_or(Ok(()), |machine| builder.join_machine(&machine)).ok()?;
                 host
@@ -207,6 +208,27 @@ impl Cabling {
             *self = before;
         }
     }
+}
+
+/// How many cables there are where one is in a port of this number: more than one is a LAG.
+fn cables(port: usize) -> usize {
+    match port % 5 {
+        0 if port < 1000 => 1 + port / 5 % 3,
+        _ => 1,
+    }
+}
+
+/// The port of this number, or the LAG with so many members.
+fn plug(builder: &mut TopologyBuilder, switch: SwitchId, port: usize, cables: usize) -> PortId {
+    if cables == 1 {
+        return builder.add_port(switch, &format!("p{port}")).expect("a fresh port");
+    }
+    let lag = builder.add_port(switch, &format!("lag{port}")).expect("a fresh LAG");
+    for member in 0..cables {
+        let member = builder.add_port(switch, &format!("p{port}.{member}")).expect("a fresh port");
+        builder.add_to_lag(lag, member).expect("a free port");
+    }
+    lag
 }
 
 /// Ordered pairs as people read them.

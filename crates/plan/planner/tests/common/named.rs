@@ -10,6 +10,8 @@ pub(crate) type End = (String, String);
 pub(crate) struct Named {
     pub(crate) switches: Vec<String>,
     pub(crate) ports: Vec<End>,
+    /// LAGs, each with a member.
+    pub(crate) lags: Vec<(End, End)>,
     pub(crate) links: Vec<(End, End, u64)>,
     pub(crate) hosts: Vec<(String, Mac, End)>,
 }
@@ -23,6 +25,11 @@ impl Named {
         Self {
             switches: topology.switches().iter().map(|switch| switch.name.clone()).collect(),
             ports: topology.switch_ids().flat_map(|switch| topology.port_ids(switch)).map(end).collect(),
+            lags: (0..topology.ports().len())
+                .map(fabric::PortId::new)
+                .filter(|port| topology.logical_port(*port) != *port)
+                .map(|port| (end(topology.logical_port(port)), end(port)))
+                .collect(),
             links: topology.links().iter().map(|link| (end(link.a), end(link.b), link.rate_bps)).collect(),
             hosts: topology.hosts().iter().map(|host| (host.name.clone(), host.mac, end(host.port))).collect(),
         }
@@ -42,20 +49,26 @@ impl Named {
             let switch = builder.switch(switch).expect("it is there");
             builder.add_port(switch, port).expect("a port")
         };
+        for (lag, member) in self.lags.iter().filter(|(lag, _)| self.switches.contains(&lag.0)) {
+            let (lag, member) = (port(&mut builder, lag), port(&mut builder, member));
+            builder.add_to_lag(lag, member).expect("a free port");
+        }
         for (a, b, rate_bps) in &self.links {
             let (a, b) = (port(&mut builder, a), port(&mut builder, b));
             builder.add_link(a, b, *rate_bps).expect("free ports");
         }
         for (name, mac, end) in &self.hosts {
-            let end = port(&mut builder, end);
+            // A gigabit a cable.
+            let cables = self.lags.iter().filter(|(lag, _)| lag == end).count().max(1) as u64;
+            let (end, rate_bps) = (port(&mut builder, end), cables * 1_000_000_000);
             // Ports of one address are a failover bond, of which the first that is left is active; a port of none is an uplink.
             let bond =
                 name.split_once('/').filter(|_| self.hosts.iter().filter(|(_, other, _)| other == mac).count() > 1);
             let is_first = self.hosts.iter().find(|(_, other, _)| other == mac).is_some_and(|first| first.0 == *name);
             let added = match bond {
-                _ if mac.is_zero() => builder.add_edge(name, end, 1_000_000_000, None),
-                Some(_) if !is_first => builder.add_standby(name, end, 1_000_000_000),
-                _ => builder.add_host(name, *mac, end, 1_000_000_000, None),
+                _ if mac.is_zero() => builder.add_edge(name, end, rate_bps, None),
+                Some(_) if !is_first => builder.add_standby(name, end, rate_bps),
+                _ => builder.add_host(name, *mac, end, rate_bps, None),
             };
             added.expect("a free port");
             if let Some((machine, _)) = bond.filter(|_| is_first) {

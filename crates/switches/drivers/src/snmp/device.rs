@@ -14,13 +14,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fabric::{FlowControlMode, VlanId, VlanSet};
+use fabric::{FlowControlMode, LagNumber, VlanId, VlanSet};
 
 use super::{
     SaveMethod,
     batch::Batch,
     faults::{fault, nonsense},
     memory::Memory,
+    ports::NO_BRIDGE_PORT,
     save::{Row, VendorSave},
     vlan_tables::VlanMib,
 };
@@ -178,6 +179,10 @@ impl<L: Link> Device<L> {
                         ));
                     }
                 };
+                // The flow control of a LAG is that of its members.
+                if port.pause == Pause::Absent && LagNumber::of_port(&self.names[slot.index()]).is_some() {
+                    return Ok(());
+                }
                 if port.pause == Pause::Absent {
                     return Err(Fault::Refused(
                         "its PAUSE cannot be set by SNMP; set it by its CLI, or plan with --flow-control none"
@@ -188,8 +193,10 @@ impl<L: Link> Device<L> {
             }
             Edit::SetSpanningTree(state) => {
                 let on = if *state == SpanningTree::On { Enabled::Yes } else { Enabled::No };
-                for at in 0..self.ports.len() {
-                    let row = bridge::STP_PORT_ENABLE.row(&self.ports[at].bridge);
+                let bridged: Vec<BridgePort> =
+                    self.ports.iter().map(|port| port.bridge).filter(|port| *port != NO_BRIDGE_PORT).collect();
+                for port in bridged {
+                    let row = bridge::STP_PORT_ENABLE.row(&port);
                     self.set(vec![(row, Value::Integer(on.code()))])?;
                 }
                 Ok(())

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fabric::{Mac, is_port_name};
+use fabric::{LagNumber, Mac, is_port_name};
 
 use super::PORTS_MAX;
 use bridge_mib::{
@@ -26,7 +26,7 @@ use switch_model::printable::told;
 /// A port by its numbers and names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortEntry {
-    /// Its number in BRIDGE-MIB.
+    /// Its number in BRIDGE-MIB; [`NO_BRIDGE_PORT`] for a member of a LAG that the bridge does not know, only the LAG.
     pub bridge: BridgePort,
     /// ifIndex.
     pub interface: u32,
@@ -39,6 +39,9 @@ pub struct PortEntry {
     /// Its own address.
     pub(crate) mac: Option<Mac>,
 }
+
+/// The number of no bridge port: they begin at 1.
+pub(super) const NO_BRIDGE_PORT: BridgePort = BridgePort(0);
 
 /// What a port is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,10 +61,12 @@ pub enum PortKind {
 /// The ports of a switch, by bridge port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortTable {
-    /// Its ports, ascending by bridge port.
+    /// Its ports, ascending by bridge port; in front of them members of LAGs that are no bridge ports.
     pub ports: Vec<PortEntry>,
     /// Names of interfaces, those that are no bridge ports included, by ifIndex.
     pub(crate) interfaces: BTreeMap<u32, String>,
+    /// Which LAG an interface is a member of, by ifIndex.
+    pub(crate) lags: BTreeMap<u32, u32>,
 }
 
 /// Ethernet, by ifType: ethernetCsmacd, fastEther, fastEtherFX, gigabitEthernet.
@@ -129,7 +134,7 @@ impl<L: Link> Reader<'_, L> {
         let said = [self.texts(&if_mib::NAME)?, self.texts(&if_mib::DESCR)?, self.texts(&if_mib::ALIAS)?];
         let types = self.numbers(&if_mib::TYPE)?;
         let connectors = self.numbers(&if_mib::CONNECTOR_PRESENT)?;
-        let members = self.members(&types)?;
+        let lags = self.lags_by(&types)?;
         let macs: BTreeMap<u32, Mac> = (self.optional::<IfIndex>(&if_mib::PHYS_ADDRESS)?.into_iter())
             .filter_map(|(index, value)| Some((index.0, Mac::new(value.octets()?.try_into().ok()?))))
             .filter(|(_, mac)| !mac.is_zero() && !mac.is_multicast())
@@ -138,11 +143,14 @@ impl<L: Link> Reader<'_, L> {
         let ethernet = |index: &u32| types.get(index).is_none_or(|kind| ETHERNET.contains(kind));
         let shared: BTreeSet<&String> =
             said[0].iter().filter(|(index, _)| !ethernet(index)).map(|(_, name)| name).collect();
-        let mut ports: Vec<PortEntry> = (bridge_ports.iter())
-            .map(|(&bridge, &interface)| {
+        let bridged: BTreeSet<u32> = bridge_ports.values().copied().collect();
+        let unbridged = lags.keys().filter(|member| !bridged.contains(member)).map(|member| (NO_BRIDGE_PORT, *member));
+        let mut ports: Vec<PortEntry> = unbridged
+            .chain(bridge_ports.iter().map(|(bridge, interface)| (*bridge, *interface)))
+            .map(|(bridge, interface)| {
                 let labels = [0, 1, 2].map(|rank: usize| said[rank].get(&interface).cloned().unwrap_or_default());
                 let kind = match kind_of(&labels, types.get(&interface).copied(), connectors.get(&interface).copied()) {
-                    PortKind::Data if members.contains(&interface) => PortKind::Member,
+                    PortKind::Data if lags.contains_key(&interface) => PortKind::Member,
                     PortKind::Data if shared.contains(&labels[0]) => PortKind::Virtual,
                     kind => kind,
                 };
@@ -153,19 +161,28 @@ impl<L: Link> Reader<'_, L> {
         name_all(&mut ports);
         let mut interfaces = said[1].clone();
         interfaces.extend(said[0].clone());
-        Ok(PortTable { ports, interfaces })
+        Ok(PortTable { ports, interfaces, lags })
     }
 
-    /// Interfaces that are members of a LAG, by IEEE8023-LAG-MIB and by ifStackTable.
-    fn members(&mut self, types: &BTreeMap<u32, i32>) -> Result<BTreeSet<u32>, SessionError> {
+    /// The LAG that each interface is a member of, by ifIndex, as the switch says now.
+    pub(super) fn lags(&mut self) -> Result<BTreeMap<u32, u32>, SessionError> {
+        let types = self.numbers(&if_mib::TYPE)?;
+        self.lags_by(&types)
+    }
+
+    /// The LAG that each interface is a member of, by IEEE8023-LAG-MIB and by ifStackTable, which also knows those that are set up
+    /// and hear no LACP.
+    fn lags_by(&mut self, types: &BTreeMap<u32, i32>) -> Result<BTreeMap<u32, u32>, SessionError> {
         let attached = self.optional::<IfIndex>(&ATTACHED_AGG)?.into_iter();
-        let mut members: BTreeSet<u32> = attached
-            .filter(|(port, agg)| agg.unsigned().is_some_and(|agg| agg != NO_LAG && agg != port.0))
-            .map(|(port, _)| port.0)
+        let mut members: BTreeMap<u32, u32> = attached
+            .filter_map(|(port, agg)| Some((port.0, agg.unsigned()?)))
+            .filter(|(port, agg)| *agg != NO_LAG && agg != port)
             .collect();
         let stacked = self.optional::<Two>(&STACK_STATUS)?.into_iter();
         members.extend(
-            stacked.filter(|(Two(above, _), _)| types.get(above) == Some(&LAG)).map(|(Two(_, below), _)| below),
+            stacked
+                .filter(|(Two(above, _), _)| types.get(above) == Some(&LAG))
+                .map(|(Two(above, below), _)| (below, above)),
         );
         members.remove(&0);
         Ok(members)
@@ -283,7 +300,8 @@ impl PortTable {
                 only(&|port| port.said[..2].iter().any(|label| !label.is_empty() && same_port(None, label, name)))
             })
             .or_else(|| only(&|port| port.kind == PortKind::Data && has_numbers(port, name)))
-            .or_else(|| self.by_number(name));
+            .or_else(|| self.by_number(name))
+            .or_else(|| self.lag(name));
         found.ok_or_else(|| match several {
             Some(names) => NoPort::Several { names },
             None => {
@@ -322,9 +340,19 @@ impl PortTable {
         numbered.get(&number).copied()
     }
 
+    /// The LAG that `lag3` means, whatever the switch calls it: `Po3`, `Trk3`, `ae3`.
+    fn lag(&self, name: &str) -> Option<usize> {
+        let number = u32::from(LagNumber::of_port(name)?.get());
+        let is_called = |label: &String| split(label).is_some_and(|(_, numbers)| numbers == [number]);
+        let is_lag = |port: &PortEntry| port.kind == PortKind::Aggregate && port.said[..2].iter().any(is_called);
+        let mut found = (0..self.ports.len()).filter(|at| is_lag(&self.ports[*at]));
+        found.next().filter(|_| found.next().is_none())
+    }
+
     /// The port of a bridge port's number.
     pub(crate) fn by_bridge(&self, number: u32) -> Option<usize> {
-        self.ports.binary_search_by_key(&number, |port| port.bridge.0).ok()
+        let at = self.ports.binary_search_by_key(&number, |port| port.bridge.0).ok();
+        at.filter(|_| number != NO_BRIDGE_PORT.0)
     }
 
     /// The port of an interface.
@@ -334,7 +362,12 @@ impl PortTable {
 
     /// The numbers of all bridge ports.
     pub fn numbers(&self) -> BTreeSet<u32> {
-        self.ports.iter().map(|port| port.bridge.0).collect()
+        self.ports
+            .iter()
+            .map(|port| port.bridge)
+            .filter(|bridge| *bridge != NO_BRIDGE_PORT)
+            .map(|bridge| bridge.0)
+            .collect()
     }
 }
 
@@ -384,7 +417,7 @@ mod tests {
             })
             .collect();
         name_all(&mut ports);
-        PortTable { ports, interfaces: BTreeMap::new() }
+        PortTable { ports, ..PortTable::default() }
     }
 
     fn found(labels: &[[&str; 3]], name: &str) -> Option<usize> {

@@ -10,7 +10,7 @@ use super::{
     device::{Device, Lock, Pause, PortNumbers, Settings},
     faults::{fault, nonsense, vlan_id},
     memory::Memory,
-    ports::{PortEntry, Reader},
+    ports::{NO_BRIDGE_PORT, PortEntry, Reader},
     vlan_tables::{VlanMib, WAY_OUT},
 };
 use bridge_mib::{
@@ -20,7 +20,7 @@ use bridge_mib::{
 };
 use fabric::{IngressFilter, SpanningTree};
 use snmp::{BulkSize, Column, Link, Oid, RowIndex, Session, SessionError, Value, walk};
-use switch_model::{PortConfig, PortLearning, Slot, SwitchConfig, driver::Fault, mark::Mark};
+use switch_model::{LagMembership, PortConfig, PortLearning, Slot, SwitchConfig, driver::Fault, mark::Mark};
 
 impl<L: Link> Device<L> {
     /// Finds the ports of a switch by their names, `names[slot]`.
@@ -54,7 +54,8 @@ impl<L: Link> Device<L> {
         let named: BTreeSet<u32> = ports.iter().map(|port| port.bridge.0).collect();
         let mut taken: BTreeSet<String> = names.iter().cloned().collect();
         let mut unmanaged = Vec::new();
-        for port in table.ports.iter().filter(|port| !named.contains(&port.bridge.0)) {
+        let strange = |port: &&PortEntry| port.bridge != NO_BRIDGE_PORT && !named.contains(&port.bridge.0);
+        for port in table.ports.iter().filter(strange) {
             let mut name = port.name.clone();
             while !taken.insert(name.clone()) {
                 name = format!("{name} (bridge port {})", port.bridge.0);
@@ -110,7 +111,8 @@ impl<L: Link> Device<L> {
         let mut ports: Vec<PortConfig> = self.names.iter().chain(others).cloned().map(PortConfig::blank).collect();
         let all: Vec<PortNumbers> =
             self.ports.iter().copied().chain(self.unmanaged.iter().map(|(_, port)| *port)).collect();
-        let slots: BTreeMap<u32, usize> = all.iter().enumerate().map(|(slot, port)| (port.bridge.0, slot)).collect();
+        let bridged = all.iter().enumerate().filter(|(_, port)| port.bridge != NO_BRIDGE_PORT);
+        let slots: BTreeMap<u32, usize> = bridged.map(|(slot, port)| (port.bridge.0, slot)).collect();
         let mut vlans = VlanSet::new();
         let mut mark: Option<Mark> = None;
         self.mark_vlans.clear();
@@ -176,9 +178,39 @@ impl<L: Link> Device<L> {
             // No object of the standards' says.
             (port.blocked, port.storm_limits) = (None, None);
         }
+        self.read_lags(&mut ports)?;
         let entries = self.read_entries(&slots)?;
         let spanning_tree = if governed { SpanningTree::On } else { SpanningTree::Off };
         Ok((SwitchConfig { ports, vlans, entries, spanning_tree, lldp: None }, mark))
+    }
+
+    /// Reads which ports are members of LAGs, if there are any. A LAG has the flow control of its members where it has none of its own.
+    fn read_lags(&mut self, ports: &mut [PortConfig]) -> Result<(), Fault> {
+        let is_lag = |port: &PortConfig| port.lag_number().is_some();
+        if !ports.iter().any(is_lag) {
+            return Ok(());
+        }
+        let lags = Reader { session: &mut self.session, bulk: &mut self.bulk }.lags().map_err(fault)?;
+        let slot_of: BTreeMap<u32, Slot> =
+            self.ports.iter().enumerate().map(|(slot, port)| (port.interface.0, Slot::new(slot))).collect();
+        for (port, numbers) in ports.iter_mut().zip(&self.ports).filter(|(port, _)| !is_lag(port)) {
+            port.lag = match lags.get(&numbers.interface.0) {
+                Some(lag) => slot_of.get(lag).map_or(LagMembership::Alone, |slot| LagMembership::Of(*slot)),
+                // Who tells of no member at all may have no MIB for it.
+                None if lags.is_empty() => LagMembership::Unsaid,
+                None => LagMembership::Alone,
+            };
+        }
+        let unpaused = self.ports.iter().enumerate().filter(|(_, port)| port.pause == Pause::Absent);
+        for at in unpaused.map(|(at, _)| at) {
+            let lag = Slot::new(at);
+            let mut of_members =
+                ports.iter().filter(|port| port.lag == LagMembership::Of(lag)).map(|port| &port.flow_control);
+            if is_lag(&ports[at]) && of_members.all(|mode| *mode == FlowControlMode::Pause) {
+                ports[at].flow_control = FlowControlMode::Pause;
+            }
+        }
+        Ok(())
     }
 
     /// `mtus[slot]`: the largest packet that each port passes that it was connected with, in bytes (ifMtu); none of one that

@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn every_difference_has_its_sentence_and_no_other() {
         type Spoil = fn(&mut SwitchConfig);
-        let cases: [(Spoil, &str); 17] = [
+        let cases: [(Spoil, &str); 18] = [
             (|c| c.spanning_tree = SpanningTree::On, "spanning tree is on"),
             (|c| c.ports[1].admin = Admin::Down, "port p2 is administratively down"),
             (|c| c.ports[0].pvid = Some(vlan(3)), "port p1 has PVID 3 instead of 2"),
@@ -376,6 +376,7 @@ mod tests {
                 |c| c.ports[1].storm_limits = Some([None, None, StormLimit::new(5)]),
                 "port p2 has storm control (broadcast 5 %) instead of none",
             ),
+            (|c| c.ports[1].lag = LagMembership::Of(Slot::new(0)), "port p2 is a member of p1 instead of none"),
             (|c| c.lldp = Some(Lldp::Off), "LLDP is off, so nobody can tell which cable is plugged in where"),
             (|c| _ = c.ports[1].tagged.remove(vlan(3)), "port p2 is not a member of VLAN 3"),
             (|c| _ = c.ports[1].untagged.insert(vlan(9)), "port p2 is a member of VLAN 9, against the plan"),
