@@ -188,13 +188,17 @@ impl TopologyBuilder {
         Ok(id)
     }
 
-    /// The LAG of the lowest number that the switch has not.
+    /// A new LAG: of this number if the switch has none of it yet, else of the lowest that it has not.
     ///
     /// # Errors
     /// [`Fault::TooMany`] if it has every number.
-    pub fn add_lag(&mut self, switch: SwitchId) -> Result<PortId, Fault> {
+    pub fn add_lag(&mut self, switch: SwitchId, wanted: Option<LagNumber>) -> Result<PortId, Fault> {
         let known = &self.port_by_name[switch.index()];
-        let free = LagNumber::all().map(|number| number.to_string()).find(|name| !known.contains_key(name));
+        let free = wanted
+            .into_iter()
+            .chain(LagNumber::all())
+            .map(|number| number.to_string())
+            .find(|name| !known.contains_key(name));
         let name = free.ok_or(Fault::TooMany { what: "LAGs of one switch", limit: LagNumber::all().count() })?;
         self.add_port(switch, &name)
     }
@@ -220,6 +224,11 @@ impl TopologyBuilder {
             None => 1,
             Some(_) => self.ports.iter().filter(|other| other.attachment == Attachment::Member(port)).count(),
         }
+    }
+
+    /// The LAG that a port is a member of, else the port itself.
+    pub fn logical_port(&self, port: PortId) -> PortId {
+        if let Attachment::Member(lag) = self.ports[port.index()].attachment { lag } else { port }
     }
 
     /// The LAG that has just these members, if there is one.
@@ -661,7 +670,7 @@ impl TopologyBuilder {
     ///
     /// # Errors
     /// [`Fault::EmptyLag`] or [`Fault::UnequalLags`].
-    pub(crate) fn check_ends(&self, a: PortId, b: PortId) -> Result<(), Fault> {
+    pub fn check_ends(&self, a: PortId, b: PortId) -> Result<(), Fault> {
         let counts = [a, b].map(|port| self.cables_at(port));
         match counts.iter().position(|count| *count == 0) {
             Some(at) => Err(Fault::EmptyLag { lag: self.label([a, b][at]) }),
@@ -688,7 +697,7 @@ impl TopologyBuilder {
             };
             match members[at] {
                 0 => return Err(Fault::EmptyLag { lag: self.label(PortId::new(at)) }),
-                count if !rate_bps.is_multiple_of(count as u64) => {
+                count if rate_bps % count as u64 != 0 => {
                     return Err(Fault::UnequalMembers { lag: self.label(PortId::new(at)), members: count });
                 }
                 _ => {}

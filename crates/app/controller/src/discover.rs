@@ -9,7 +9,7 @@ use drivers::{
     credentials::Keyring,
     snmp::{read_identity, read_station},
 };
-use fabric::{DEFAULT_RATE_BPS, Models, NAME_BYTES_MAX, PortId, SwitchSpec, Topology, TopologyBuilder};
+use fabric::{DEFAULT_RATE_BPS, LagNumber, Models, NAME_BYTES_MAX, PortId, SwitchSpec, Topology, TopologyBuilder};
 use rollout::discover::{Cabling, Evidence, PortPosition, cabling};
 use switch_model::{identity::Identity, station::Station};
 
@@ -134,6 +134,12 @@ fn distinct_names(found: &mut [FoundSwitch]) {
     }
 }
 
+/// The number at the end of a LAG's name, as of `Po3`, `Trk3` or `ae3`.
+fn lag_number(name: &str) -> Option<LagNumber> {
+    let digits = &name[name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..];
+    digits.parse().ok().and_then(LagNumber::new)
+}
+
 /// What was found, as a topology; what it cannot hold becomes a remark. None if there is no switch.
 fn topology_of(
     found: &[FoundSwitch],
@@ -158,12 +164,24 @@ fn topology_of(
         if let Err(fault) = builder.set_switch_identity(switch, identity.for_topology()) {
             remarks.push(format!("{}: {fault}", station.name));
         }
+        let is_lag = |port: usize| station.ports.iter().any(|member| member.lag == Some(port));
         for (port, known) in station.ports.iter().enumerate() {
-            match builder.add_port(switch, &known.name) {
+            let added = match is_lag(port) {
+                true => builder.add_lag(switch, lag_number(&known.name)),
+                false => builder.add_port(switch, &known.name),
+            };
+            match added {
                 Ok(id) => {
                     ports.insert((at, port), id);
                 }
                 Err(fault) => remarks.push(format!("{}: {fault}", station.name)),
+            }
+        }
+        let members = station.ports.iter().enumerate().filter_map(|(port, known)| Some((port, known.lag?)));
+        for (member, lag) in members {
+            let (Some(lag), Some(member)) = (ports.get(&(at, lag)), ports.get(&(at, member))) else { continue };
+            if let Err(fault) = builder.add_to_lag(*lag, *member) {
+                remarks.push(format!("{}: {fault}", station.name));
             }
         }
     }
@@ -171,15 +189,29 @@ fn topology_of(
         let id = ports.get(place).copied();
         id.ok_or_else(|| format!("{}: its port is not in the topology", label(found, *place)))
     };
+    let mut linked: BTreeSet<[PortId; 2]> = BTreeSet::new();
     for (a, b) in &cabling.links {
-        let link = place(a).and_then(|a| Ok((a, place(b)?)));
-        let link = link.and_then(|(a, b)| builder.add_link(a, b, DEFAULT_RATE_BPS).map_err(|fault| fault.to_string()));
+        // The first cable of a LAG that is heard stands for all of them.
+        let ends = place(a).and_then(|a| Ok([a, place(b)?].map(|port| builder.logical_port(port))));
+        if ends.as_ref().is_ok_and(|ends| !linked.insert(*ends)) {
+            continue;
+        }
+        let link = ends.and_then(|[a, b]| {
+            let rate_bps = builder.cables_at(a) as u64 * DEFAULT_RATE_BPS;
+            let checked = builder.check_ends(a, b).and_then(|()| builder.add_link(a, b, rate_bps));
+            checked.map_err(|fault| fault.to_string())
+        });
         remarks.extend(
             link.err().map(|why| format!("the cable {} -- {} is left out: {why}", label(found, *a), label(found, *b))),
         );
     }
     let mut names: BTreeSet<String> = BTreeSet::new();
+    let mut seen: BTreeSet<(PortId, fabric::Mac)> = BTreeSet::new();
     for (at, host) in &cabling.hosts {
+        // A host on a LAG may be heard at each of its members.
+        if ports.get(at).is_some_and(|port| !seen.insert((builder.logical_port(*port), host.mac))) {
+            continue;
+        }
         let named = host.name.as_deref().map(usable).filter(|name| !name.is_empty());
         let plain = named.unwrap_or_else(|| format!("host-{}", host.mac.to_string().replace(':', "")));
         let mut name = plain.clone();
@@ -192,7 +224,9 @@ fn topology_of(
             by_address.push((name.clone(), label(found, *at)));
         }
         let added = place(at).and_then(|port| {
-            builder.add_host(&name, host.mac, port, DEFAULT_RATE_BPS, None).map_err(|fault| fault.to_string())
+            let port = builder.logical_port(port);
+            let rate_bps = builder.cables_at(port) as u64 * DEFAULT_RATE_BPS;
+            builder.add_host(&name, host.mac, port, rate_bps, None).map_err(|fault| fault.to_string())
         });
         remarks.extend(added.err().map(|why| format!("host {name} at {} is left out: {why}", label(found, *at))));
     }

@@ -20,8 +20,8 @@ use std::{
 };
 
 use crate::{
-    DEFAULT_RATE_BPS, Fault, Guid, Host, HostId, Mac, NAME_BYTES_MAX, PortId, SwitchId, SwitchSpec, Topology,
-    TopologyBuilder,
+    DEFAULT_RATE_BPS, Fault, Guid, Host, HostId, LagNumber, Mac, NAME_BYTES_MAX, PortId, SwitchId, SwitchSpec,
+    Topology, TopologyBuilder,
     format::{
         diagnostic::{Diagnostics, TextPosition},
         import_options::ImportOptions,
@@ -145,11 +145,21 @@ pub(crate) struct End<'a> {
     pub site: TextPosition<'a>,
 }
 
+/// Cables that are one link, of the same number in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bundle {
+    pub number: usize,
+    /// The numbers that the LAGs at the cable's ends are known by, as far as they have any.
+    pub lags: [Option<LagNumber>; 2],
+}
+
 /// A cable of a foreign file.
 #[derive(Clone)]
 pub(crate) struct Cable<'a> {
     pub ends: [End<'a>; 2],
     pub rate_bps: Option<u64>,
+    /// The LAG that it is a cable of.
+    pub bundle: Option<Bundle>,
     pub site: TextPosition<'a>,
 }
 
@@ -254,7 +264,7 @@ fn cable_of<'a>(sighting: &Sighting<'a>, back: Option<&Sighting<'a>>) -> Cable<'
     let far_site = back.map_or(sighting.site, |back| back.site);
     let far = end(&sighting.far, sighting.macs[1].or(back.and_then(|back| back.macs[0])), far_site);
     let rate_bps = sighting.rate_bps.or(back.and_then(|back| back.rate_bps));
-    Cable { ends: [near, far], rate_bps, site: sighting.site }
+    Cable { ends: [near, far], rate_bps, bundle: None, site: sighting.site }
 }
 
 impl<'a> Cabling<'a> {
@@ -297,7 +307,13 @@ impl<'a> Cabling<'a> {
         }
         let mut joined: Vec<usize> = (0..self.devices.len()).collect();
         let mut host_cables: Vec<Vec<HostCable<'_>>> = vec![Vec::new(); self.devices.len()];
+        let mut bundled = BTreeSet::new();
         for cable in &self.cables {
+            // The first cable of a LAG stands for all of them.
+            if cable.bundle.is_some_and(|bundle| !bundled.insert(bundle.number)) {
+                continue;
+            }
+            let plugs = self.plugs(cable);
             let [a, b] = &cable.ends;
             match (roles[a.device], roles[b.device]) {
                 (Role::Host, Role::Host) => {
@@ -308,17 +324,22 @@ impl<'a> Cabling<'a> {
                 }
                 (Role::Switch, Role::Switch) => {
                     join(&mut joined, a.device, b.device);
-                    let (x, y) =
-                        (plug(&mut builder, &switches, a, diagnostics), plug(&mut builder, &switches, b, diagnostics));
+                    let [x, y] = plugs.each_ref().map(|ends| plug_all(&mut builder, &switches, ends, diagnostics));
                     let (Some(x), Some(y)) = (x, y) else { continue };
-                    if let Err(fault) = builder.add_link(x, y, cable.rate_bps.unwrap_or(DEFAULT_RATE_BPS)) {
+                    let rate_bps = plugs[0].1.len() as u64 * cable.rate_bps.unwrap_or(DEFAULT_RATE_BPS);
+                    if let Err(fault) = builder.add_link(x, y, rate_bps) {
                         diagnostics.push(cable.site.fault(&fault));
                     }
                 }
                 (first, _) => {
-                    let (switch, host) = if first == Role::Switch { (a, b) } else { (b, a) };
-                    if let Some(port) = plug(&mut builder, &switches, switch, diagnostics) {
-                        host_cables[host.device].push(HostCable { port, end: host, cable });
+                    let (side, host) = if first == Role::Switch { (0, b) } else { (1, a) };
+                    if let Some(port) = plug_all(&mut builder, &switches, &plugs[side], diagnostics) {
+                        host_cables[host.device].push(HostCable {
+                            port,
+                            end: host,
+                            cable,
+                            cables: plugs[side].1.len(),
+                        });
                     }
                 }
             }
@@ -334,6 +355,17 @@ impl<'a> Cabling<'a> {
                 None
             }
         }
+    }
+
+    /// What is plugged in at each end of a cable, and the number that its LAG is known by: one plug, or one for each cable of the LAG.
+    fn plugs<'c>(&'c self, cable: &'c Cable<'a>) -> [(Option<LagNumber>, Vec<&'c End<'a>>); 2] {
+        let Some(bundle) = cable.bundle else { return cable.ends.each_ref().map(|end| (None, vec![end])) };
+        let all = || self.cables.iter().filter(move |other| other.bundle.is_some_and(|of| of.number == bundle.number));
+        [0, 1].map(|side| {
+            let device = cable.ends[side].device;
+            let own = all().filter_map(|other| other.ends.iter().find(|end| end.device == device));
+            (bundle.lags[side], own.collect())
+        })
     }
 
     /// Some writers list a cable once for each of its ends.
@@ -357,6 +389,8 @@ struct HostCable<'c> {
     port: PortId,
     end: &'c End<'c>,
     cable: &'c Cable<'c>,
+    /// How many there are, as one.
+    cables: usize,
 }
 
 fn role(device: &Device<'_>, options: &ImportOptions) -> Role {
@@ -383,6 +417,26 @@ fn plug(
     port.map_err(|fault| diagnostics.push(end.site.fault(&fault))).ok()
 }
 
+/// The port that these ends are plugged into: of several, a LAG with all of them as its members.
+fn plug_all(
+    builder: &mut TopologyBuilder,
+    switches: &[Option<SwitchId>],
+    (number, ends): &(Option<LagNumber>, Vec<&End<'_>>),
+    diagnostics: &mut Diagnostics,
+) -> Option<PortId> {
+    if let [end] = ends.as_slice() {
+        return plug(builder, switches, end, diagnostics);
+    }
+    let first = ends.first()?;
+    let members: Vec<Option<PortId>> = ends.iter().map(|end| plug(builder, switches, end, diagnostics)).collect();
+    let lag = builder.add_lag(switches[first.device]?, *number).and_then(|lag| {
+        members.iter().flatten().try_for_each(|member| builder.add_to_lag(lag, *member))?;
+        Ok(lag)
+    });
+    let all_known = members.iter().all(Option::is_some);
+    lag.map_err(|fault| diagnostics.push(first.site.fault(&fault))).ok().filter(|_| all_known)
+}
+
 fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'_>])], diagnostics: &mut Diagnostics) {
     let stated = |device: &Device<'_>, cables: &[HostCable<'_>]| {
         device.mac.into_iter().chain(cables.iter().filter_map(|cable| cable.end.mac)).collect::<Vec<_>>()
@@ -406,7 +460,7 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
                 invented.push((device.site, mac));
                 mac
             });
-            let rate_bps = cable.cable.rate_bps.unwrap_or(DEFAULT_RATE_BPS);
+            let rate_bps = cable.cables as u64 * cable.cable.rate_bps.unwrap_or(DEFAULT_RATE_BPS);
             let address = device.address.filter(|_| position == 0);
             let machine = device.machine.as_ref().or(Some(&device.name).filter(|_| cables.len() > 1));
             // Ports of one machine with one address are a failover bond.
@@ -437,7 +491,7 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
                 let warning = format!(
                     "{name} has the address {mac} of another port of its machine: both are ports of a failover bond"
                 );
-                let help = "if the ports are bonded by LACP, which is not supported, leave one cable in";
+                let help = "if LACP bonds them, write bond: lacp into the topology";
                 diagnostics.push(device.site.warning(warning).with_help(help));
             }
         }

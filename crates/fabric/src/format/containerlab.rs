@@ -229,7 +229,7 @@ impl<'a> Reader<'a, '_> {
                     .ok()
             });
             if let (Some(a), Some(b)) = (a, b) {
-                self.cabling.cables.push(Cable { ends: [a, b], rate_bps, site });
+                self.cabling.cables.push(Cable { ends: [a, b], rate_bps, bundle: None, site });
             }
         }
     }

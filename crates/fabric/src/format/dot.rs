@@ -466,7 +466,7 @@ impl<'a> Parser<'a, '_> {
         let end = if last.line == site.place.line { last.column + last.width } else { 0 };
         let site = site.within(0, end.saturating_sub(site.place.column).max(site.place.width));
         let ends = [self.end(a, left), self.end(b, right)];
-        self.cabling.cables.push(Cable { ends, rate_bps, site });
+        self.cabling.cables.push(Cable { ends, rate_bps, bundle: None, site });
     }
 
     fn end(&mut self, node: &NodeId<'a>, mac: Option<Mac>) -> End<'a> {

@@ -98,7 +98,7 @@ pub(crate) fn read<'a>(
         };
         let ends = (end("source", ["source_port", "sourceport"]), end("target", ["target_port", "targetport"]));
         if let (Some(a), Some(b)) = ends {
-            cabling.cables.push(Cable { ends: [a, b], rate_bps, site: item.site });
+            cabling.cables.push(Cable { ends: [a, b], rate_bps, bundle: None, site: item.site });
         }
     }
     if let Some(site) = numberless {

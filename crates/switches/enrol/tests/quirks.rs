@@ -22,7 +22,7 @@ use snmp::{
     wire::{CommunityMessage, Message, Pdu, PduKind},
 };
 use switch_model::{
-    SwitchConfig,
+    LagMembership, Slot, SwitchConfig,
     driver::{Driver as _, Fault},
     station::{Station, Where},
 };
@@ -322,6 +322,34 @@ fn lldp_short_index() {
     );
 }
 
+/// Which ports are members of which LAG, by IEEE8023-LAG-MIB or by ifStackTable, and what of that nobody says.
+#[test]
+fn members_of_lags_are_read() {
+    let all = ports(&["Po3", "Eth7", "Eth8"]).replace("ifType.101 = 6", "ifType.101 = 161") + ONE;
+    let attached = |rows: &[(u32, u32)]| -> String {
+        rows.iter().map(|(port, lag)| format!("1.2.840.10006.300.43.1.2.1.1.13.{port} = {lag}\n")).collect()
+    };
+    let read = |text: &str| {
+        let config = observe(text, &["lag3", "Eth7", "Eth8"]).expect("it answers");
+        config.ports.into_iter().map(|port| port.lag).collect::<Vec<_>>()
+    };
+    let (alone, of) = (LagMembership::Alone, LagMembership::Of(Slot::new(0)));
+    assert_eq!(read(&(all.clone() + &attached(&[(102, 101), (103, 0)]))), [alone, of, alone]);
+    // One that is set up and hears no LACP stands in ifStackTable alone.
+    assert_eq!(
+        read(&(all.clone() + "1.3.6.1.2.1.31.1.2.1.3.101.103 = 1\n" + &attached(&[(102, 101), (103, 0)]))),
+        [alone, of, of]
+    );
+    // A switch with neither table says nothing.
+    assert_eq!(read(&all), [alone, LagMembership::Unsaid, LagMembership::Unsaid]);
+    // Members that are no bridge ports are found all the same.
+    let without = all.replace("dot1dBasePortIfIndex.2 = 102\n", "").replace("dot1qPvid.2 = 1\n", "");
+    assert_eq!(read(&(without.clone() + &attached(&[(102, 101)]))), [alone, of, alone]);
+    assert!(refusal(&without, &["lag3", "Eth7", "Eth8"]).contains("Eth7"));
+    // A LAG of another number is another LAG.
+    assert!(refusal(&all, &["lag4", "Eth7", "Eth8"]).contains("lag4"));
+}
+
 #[test]
 fn lldp_v2() {
     let rem = "1.3.111.2.802.1.1.13.1.4.1.1";
@@ -345,6 +373,19 @@ fn lldp_on_lag_members() {
         (&unplaced.at, unplaced.neighbour.as_str(), unplaced.port.as_str()),
         (&Where::Interface("Eth7".to_owned()), "spine", "Eth9")
     );
+    // A switch that says which LAG it is a member of is understood, whether or not the bridge knows the member.
+    let attached = "1.2.840.10006.300.43.1.2.1.1.13";
+    let told = station(&format!("{text}{attached}.7 = 101\n{attached}.101 = 0\nifType.7 = 6\nifType.101 = 161\n"));
+    let named: Vec<(&str, Option<&str>)> = (told.ports.iter())
+        .map(|port| (port.name.as_str(), port.lag.map(|lag| told.ports[lag].name.as_str())))
+        .collect();
+    assert_eq!(named, [("Eth7", Some("Po1")), ("Po1", None)]);
+    assert_eq!((told.heard.len(), told.heard[0].port, told.unplaced.len()), (1, 0, 0));
+    // Its ports are found by the names that topologies have for them.
+    let names = ["lag1", "Eth7"].map(str::to_owned);
+    let text = format!("{text}{attached}.7 = 101\nifType.7 = 6\nifType.101 = 161\n");
+    let told = read_station(&mut session(&agent(&text)), None, &names).expect("it answers");
+    assert_eq!(told.ports.iter().map(|port| port.name.as_str()).collect::<Vec<_>>(), ["Eth7", "lag1"]);
 }
 
 #[test]

@@ -47,6 +47,7 @@ fn stations(topology: &Topology, notation: &[Notation], partner: &dyn Fn(PortId)
             id: Some(port_id(topology, port, notation_of(port))),
             labels: vec![format!("Port {}", port.index())],
             mac: Some(port_mac(port)),
+            lag: None,
         });
         let heard = ids.iter().enumerate().filter_map(|(at, &port)| {
             if let Attachment::Host(host) = topology.port(port).attachment {

@@ -91,6 +91,8 @@ pub struct StationPort {
     pub labels: Vec<String>,
     /// Its own address.
     pub mac: Option<Mac>,
+    /// The position of the LAG that it is a member of.
+    pub lag: Option<usize>,
 }
 
 /// A neighbour that a switch hears.

@@ -140,7 +140,7 @@ impl Reader<'_> {
             Some(lag) if self.check_free(self.at(nics), lag) => lag,
             Some(_) => return Ok(()),
             None => {
-                let lag = match self.builder.add_lag(switch) {
+                let lag = match self.builder.add_lag(switch, None) {
                     Ok(lag) => lag,
                     Err(fault) => {
                         self.diagnostics.push(self.at(nics).fault(&fault));

@@ -7,9 +7,9 @@ use super::{
     records::{Cable as CableRecord, Device as DeviceRecord, Far, Interface, Named, Records, Termination},
 };
 use crate::{
-    Topology,
+    LagNumber, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, Role, usable_name},
+        cabling::{Bundle, Cable, Cabling, Device, End, Role, usable_name},
         diagnostic::{Diagnostics, TextPosition},
         import_options::ImportOptions,
     },
@@ -59,7 +59,7 @@ struct Edge<'r, 'a> {
 #[derive(Default)]
 struct Remarks<'a> {
     left_out: BTreeMap<&'static str, (usize, TextPosition<'a>, String)>,
-    /// Members of LAGs, by device and LAG.
+    /// Members of LAGs whose cables are not one link, by device and LAG.
     lags: BTreeMap<(usize, String), (TextPosition<'a>, Vec<String>)>,
     /// Types of switches that are no models, with the first switch of each.
     kinds: BTreeMap<String, TextPosition<'a>>,
@@ -181,14 +181,6 @@ impl<'r, 'a> Site<'r, 'a> {
             self.leave_out("at ports for management, or that --ignore-ports names", site, end);
             return;
         }
-        for end in &ends {
-            if let Some((interface, lag)) =
-                end.interface.and_then(|interface| Some((interface, interface.lag.clone()?)))
-            {
-                let of = self.remarks.lags.entry((end.device, lag)).or_insert_with(|| (interface.site, Vec::new()));
-                of.1.push(end.name.to_owned());
-            }
-        }
         edges.push(Edge { ends, site });
     }
 
@@ -221,6 +213,7 @@ impl<'r, 'a> Site<'r, 'a> {
             }
         }
         let (further, addresses) = (self.further_macs(), self.addresses());
+        let bundles = self.bundles(edges);
         let mut devices: Vec<Device<'a>> = Vec::new();
         let mut place: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         for (index, own) in &plugs {
@@ -231,16 +224,28 @@ impl<'r, 'a> Site<'r, 'a> {
                 devices.push(self.switch(record, name));
                 continue;
             }
-            for (number, side) in own {
+            // A port of its own for each cable, or each LAG.
+            let is_first = |at: &usize| {
+                bundles[own[*at].0].is_none_or(|of| own[..*at].iter().all(|(other, _)| bundles[*other] != Some(of)))
+            };
+            let ports = (0..own.len()).filter(is_first).count();
+            for (at, (number, side)) in own.iter().enumerate() {
                 let plug = &edges[*number].ends[*side];
-                let (host, machine) = match own.len() {
+                if !is_first(&at) {
+                    let first = own.iter().find(|(other, _)| bundles[*other] == bundles[*number]);
+                    if let Some(device) = first.and_then(|first| place.get(first).copied()) {
+                        place.insert((*number, *side), device);
+                    }
+                    continue;
+                }
+                let (host, machine) = match ports {
                     1 => (name.clone(), None),
                     _ => (format!("{name}/{}", usable_name(plug.name)), Some(name.clone())),
                 };
                 let site = plug.interface.map_or(record.site, |interface| interface.site);
                 let mut device = Device::new(host, site, Role::Host);
                 device.machine = machine;
-                if let Some(interface) = plug.interface {
+                if let Some(interface) = self.addressed(plug, bundles[*number].is_some()) {
                     device.mac = interface.mac.or_else(|| further.get(&interface.id)?.first().copied());
                     let all = interface.further_macs.iter().chain(further.get(&interface.id).into_iter().flatten());
                     let others: BTreeSet<_> = all.copied().filter(|mac| Some(*mac) != device.mac).collect();
@@ -259,9 +264,60 @@ impl<'r, 'a> Site<'r, 'a> {
         let cable = |(number, edge): (usize, &Edge<'r, 'a>)| Cable {
             ends: [end(number, 0, edge), end(number, 1, edge)],
             rate_bps: edge.ends.iter().filter_map(rate_bps).min(),
+            bundle: bundles[number].map(|number| Bundle { number, lags: edge.ends.each_ref().map(lag_number) }),
             site: edge.site,
         };
         Cabling { cables: edges.iter().enumerate().map(cable).collect(), devices }
+    }
+
+    /// `bundles[edge]`: the number of the LAG that a cable is one of. Its cables are one link where all of them lead from one LAG of a
+    /// switch to one LAG of another switch, or to one machine; other LAGs are remarked upon.
+    fn bundles(&mut self, edges: &[Edge<'r, 'a>]) -> Vec<Option<usize>> {
+        let lag = |end: &Plug<'r, 'a>| end.interface.and_then(|interface| Some((end.device, interface.lag.clone()?)));
+        // By LAG of a switch: where its cables lead, and which they are.
+        let mut leads: BTreeMap<(usize, String), (BTreeSet<(usize, Option<String>)>, Vec<usize>)> = BTreeMap::new();
+        for (number, edge) in edges.iter().enumerate() {
+            for (near, far) in [(&edge.ends[0], &edge.ends[1]), (&edge.ends[1], &edge.ends[0])] {
+                let Some(own) = lag(near).filter(|_| self.is_switch[near.device]) else { continue };
+                let to = lag(far).filter(|_| self.is_switch[far.device]).map(|(_, lag)| lag);
+                let (targets, cables) = leads.entry(own).or_default();
+                targets.insert((far.device, to));
+                cables.push(number);
+            }
+        }
+        let is_link = |(targets, cables): &(BTreeSet<(usize, Option<String>)>, Vec<usize>)| {
+            let [(device, lag)] = targets.iter().collect::<Vec<_>>()[..] else { return false };
+            let rates: BTreeSet<Option<u64>> =
+                cables.iter().map(|cable| edges[*cable].ends.iter().filter_map(rate_bps).min()).collect();
+            // The other LAG has the same cables, and no others.
+            let both =
+                lag.as_ref().map(|lag| leads.get(&(*device, lag.clone())).is_some_and(|(_, other)| other == cables));
+            rates.len() == 1 && both.unwrap_or(!self.is_switch[*device])
+        };
+        let mut bundles = vec![None; edges.len()];
+        let mut apart = Vec::new();
+        for (own, lead) in &leads {
+            match is_link(lead) {
+                true => lead.1.iter().for_each(|cable| bundles[*cable] = Some(lead.1[0])),
+                false => apart.push((own.clone(), lead.1.clone())),
+            }
+        }
+        for ((device, lag), cables) in apart {
+            for end in cables.iter().flat_map(|cable| &edges[*cable].ends).filter(|end| end.device == device) {
+                let site = end.interface.map_or(edges[cables[0]].site, |interface| interface.site);
+                let of = self.remarks.lags.entry((device, lag.clone())).or_insert_with(|| (site, Vec::new()));
+                of.1.push(end.name.to_owned());
+            }
+        }
+        bundles
+    }
+
+    /// The interface that has the addresses of a machine's port: of several as one, that of the LAG.
+    fn addressed(&self, plug: &Plug<'r, 'a>, is_bundled: bool) -> Option<&'r Interface<'a>> {
+        let own = plug.interface?;
+        let is_lag = |other: &&Interface<'_>| other.device == own.device && Some(&other.name) == own.lag.as_ref();
+        let lag = self.records.interfaces.iter().find(is_lag).filter(|_| is_bundled);
+        lag.or(Some(own))
     }
 
     fn switch(&mut self, record: &DeviceRecord<'a>, name: String) -> Device<'a> {
@@ -312,7 +368,8 @@ impl<'r, 'a> Site<'r, 'a> {
                 if members.len() == 1 { "is a member" } else { "are members" }
             );
             diagnostics.push(site.warning(message).with_help(
-                "LAGs are not supported yet: each cable is taken by itself; remove the LAG from both ends before deploying",
+                "its cables do not all lead from one LAG to one LAG, or one machine, at one rate: each is taken by itself; remove the LAG, or \
+                 write lags: into the topology",
             ));
         }
         if let Some((_, site)) = self.remarks.kinds.first_key_value() {
@@ -326,6 +383,13 @@ impl<'r, 'a> Site<'r, 'a> {
             ));
         }
     }
+}
+
+/// The number at the end of a LAG's name, as of `Port-channel3` or `bond3`.
+fn lag_number(plug: &Plug<'_, '_>) -> Option<LagNumber> {
+    let name = plug.interface?.lag.as_deref()?;
+    let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+    digits.parse().ok().and_then(LagNumber::new)
 }
 
 /// What NetBox says of the interface's rate: its speed, else that of its type.

@@ -87,7 +87,8 @@ impl<L: Link> Reader<'_, L> {
 pub(super) fn station_ports(table: &PortTable) -> Vec<StationPort> {
     let port = |port: &PortEntry| {
         let further = port.said.iter().filter(|label| !label.is_empty() && **label != port.name);
-        StationPort { name: port.name.clone(), id: None, labels: further.cloned().collect(), mac: port.mac }
+        let lag = table.lags.get(&port.interface).and_then(|lag| table.by_interface(*lag));
+        StationPort { name: port.name.clone(), id: None, labels: further.cloned().collect(), mac: port.mac, lag }
     };
     table.ports.iter().map(port).collect()
 }

@@ -341,6 +341,15 @@ impl<'a> Evidence<'a> {
         }
     }
 
+    /// Members of a LAG that have no carrier although their ports are up; none where nobody knows.
+    pub(super) fn missing_members(&self, lag: PortId) -> Vec<PortId> {
+        let is_missing = |port: &PortId| {
+            let open = self.found(*port).is_some_and(|port| port.admin == Admin::Up);
+            open && self.carries(*port).is_some_and(|(running, _)| !running)
+        };
+        self.plan.topology.members(lag).filter(is_missing).collect()
+    }
+
     /// Hosts whose ports are up and have no carrier.
     pub(super) fn hosts_down(&self) -> Vec<HostId> {
         let topology = &self.plan.topology;

@@ -20,7 +20,7 @@ mod words;
 
 use std::{collections::BTreeSet, time::Duration};
 
-use fabric::{LinkId, Plan, SwitchId};
+use fabric::{Attachment, LinkId, Plan, PortId, SwitchId};
 
 use switch_model::{
     SwitchConfig,
@@ -81,6 +81,7 @@ pub fn diagnose(plan: &Plan, goals: &[SwitchConfig], seen: &[Result<Sight, Fault
     found.extend(shut(&evidence, plugs));
     found.extend(drifted(&evidence, plugs));
     found.extend(small(plan, seen));
+    found.extend(lags_short(&evidence));
     let off = evidence.hosts_down();
     if !off.is_empty() {
         let cause = Cause::HostsDown { hosts: off };
@@ -88,6 +89,23 @@ pub fn diagnose(plan: &Plan, goals: &[SwitchConfig], seen: &[Result<Sight, Fault
     }
     found.sort_by_key(|diagnosis| diagnosis.urgency);
     found
+}
+
+/// LAGs of which some members carry and some do not; one that carries nothing is a cable that is down, or a host.
+fn lags_short(evidence: &Evidence<'_>) -> Vec<Diagnosis> {
+    let topology = &evidence.plan.topology;
+    let lags = (0..topology.ports().len()).map(PortId::new).filter(|port| topology.port(*port).lag().is_some());
+    let short = lags.filter_map(|lag| {
+        let (members, missing) = (topology.members(lag).count(), evidence.missing_members(lag));
+        (!missing.is_empty() && missing.len() < members).then_some((lag, Cause::LagShort { lag, missing, members }))
+    });
+    let remedy = |lag: PortId| match topology.port(lag).attachment {
+        Attachment::Link(link) => Remedy::Repair(link),
+        Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => Remedy::Nothing,
+    };
+    let diagnosis =
+        |(lag, cause)| Diagnosis { urgency: Urgency::Act, cause, consequences: Vec::new(), remedy: remedy(lag) };
+    short.map(diagnosis).collect()
 }
 
 fn switches_down(evidence: &Evidence<'_>) -> Vec<Diagnosis> {

@@ -157,6 +157,15 @@ pub enum Cause {
         /// Which ports, at least one.
         ports: Vec<SmallMtu>,
     },
+    /// A LAG has less capacity than the plan reckons with, since some of its members carry nothing.
+    LagShort {
+        /// Which.
+        lag: PortId,
+        /// Members that have no carrier.
+        missing: Vec<PortId>,
+        /// How many there should be.
+        members: usize,
+    },
     /// Hosts whose ports have no carrier: off, or unplugged.
     HostsDown {
         /// Which.

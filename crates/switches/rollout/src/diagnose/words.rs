@@ -51,6 +51,7 @@ impl Cause {
             Self::OtherDeployment { .. } => "other-deployment",
             Self::Drifted { .. } => "differs",
             Self::SmallMtu { .. } => "small-mtu",
+            Self::LagShort { .. } => "lag-short",
             Self::HostsDown { .. } => "hosts-down",
         }
     }
@@ -67,6 +68,7 @@ impl Cause {
                 | Self::OneWay { .. }
                 | Self::NotHeardYet { .. }
                 | Self::NoNeighbour { .. }
+                | Self::LagShort { .. }
                 | Self::Shut { .. }
         )
     }
@@ -187,6 +189,12 @@ impl Cause {
                 };
                 format!("{}{further}", named.join("; "))
             }
+            Self::LagShort { lag, missing, members } => format!(
+                "{}: {} of its {members} cables carry; without carrier: {}",
+                topology.port_label(*lag),
+                members - missing.len(),
+                first_few(missing.iter().map(|port| topology.port(*port).name.as_str()))
+            ),
             Self::HostsDown { hosts } => format!(
                 "{} no carrier: off, or unplugged: {}",
                 counted(hosts.len(), "host has", "hosts have"),
