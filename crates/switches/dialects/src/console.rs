@@ -6,14 +6,17 @@
 //! A switch remembers settings that do not count at the moment (the hybrid memberships of a port in access mode, the
 //! PVID of a port that takes tagged frames only). They are kept beside the state and weighed when the text ends.
 
+use std::collections::BTreeSet;
+
 use fabric::{Admin, FloodKind, FloodSet, FlowControlMode, Lldp, Mac, StormLimit, VlanId, VlanSet};
 
 use crate::{
     Target,
+    dialect::{absent, lags, stands},
     names::{PortIndex, no_such_port},
 };
 use fabric::{IngressFilter, SpanningTree};
-use switch_model::{PortConfig, Slot, SwitchConfig};
+use switch_model::{LagMembership, PortConfig, Slot, SwitchConfig};
 
 /// How a port treats VLANs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,9 +63,29 @@ pub(crate) struct Console<'a> {
     ports: Vec<Memory>,
     /// Ports that commands are about at the moment.
     here: Vec<Slot>,
+    /// What members of LAGs do about VLANs.
+    membership: Membership,
+    /// The mode of a port in its factory state.
+    fresh: Mode,
+    /// LAGs that are there; those that are not come into being where they are entered.
+    there: BTreeSet<Slot>,
+    /// LAGs that speak LACP.
+    lacp: BTreeSet<Slot>,
+}
+
+/// What a member of a LAG does about VLANs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Membership {
+    /// Its settings count no more until it leaves. LAGs are there by themselves, and speak LACP.
+    Suspended,
+    /// It has those of the LAG, and keeps them when it leaves. LAGs are made.
+    Mirrors,
+    /// It may have none of its own but the factory's. LAGs are made.
+    Factory,
 }
 
 /// What a port remembers beside its state.
+#[derive(Clone, PartialEq, Eq)]
 struct Memory {
     mode: Mode,
     access: VlanId,
@@ -71,6 +94,14 @@ struct Memory {
     /// VLANs and PVID of the port as a trunk.
     allowed: VlanSet,
     native: VlanId,
+}
+
+impl Memory {
+    /// A port that nobody has told anything.
+    fn of_fresh(mode: Mode) -> Self {
+        let only_1 = [VlanId::MIN].into_iter().collect();
+        Self { mode, access: VlanId::MIN, pvid: VlanId::MIN, frames: Frames::All, allowed: only_1, native: VlanId::MIN }
+    }
 }
 
 impl<'a> Console<'a> {
@@ -92,14 +123,43 @@ impl<'a> Console<'a> {
             allowed: [VlanId::MIN].into_iter().collect(),
             native: VlanId::MIN,
         };
-        let ports = config.ports.iter().map(memory).collect();
+        let ports: Vec<Memory> = config.ports.iter().map(memory).collect();
         let index = PortIndex::new(Some(target), config.ports.iter().map(|port| port.name.as_str()));
-        Self { config, index, ports, here: Vec::new() }
+        let there: BTreeSet<Slot> = lags(config).filter(|lag| stands(config, *lag)).collect();
+        let (lacp, membership) = (there.clone(), Membership::Suspended);
+        Self { config, index, ports, here: Vec::new(), membership, fresh, there, lacp }
+    }
+
+    /// The same, whose members of LAGs do this about VLANs.
+    pub(crate) fn with(mut self, membership: Membership) -> Self {
+        self.membership = membership;
+        for index in 0..self.config.ports.len() {
+            let LagMembership::Of(lag) = self.config.ports[index].lag else { continue };
+            match membership {
+                Membership::Suspended => {}
+                Membership::Mirrors => {
+                    let PortConfig { tagged, untagged, .. } = self.config.port(lag).clone();
+                    (self.config.ports[index].tagged, self.config.ports[index].untagged) = (tagged, untagged);
+                    self.ports[index] = self.ports[lag.index()].clone();
+                }
+                Membership::Factory => {
+                    self.config.ports[index].untagged.insert(VlanId::MIN);
+                    self.ports[index] = Memory::of_fresh(self.fresh);
+                }
+            }
+        }
+        self
     }
 
     /// Weighs what was told: which of a port's settings count, and whether untagged frames find a VLAN.
     pub(crate) fn finish(self) {
-        for (port, memory) in self.config.ports.iter_mut().zip(&self.ports) {
+        let Self { config, ports, there, membership, .. } = self;
+        for (index, (port, memory)) in config.ports.iter_mut().zip(&ports).enumerate() {
+            let is_absent = port.lag_number().is_some() && !there.contains(&Slot::new(index));
+            if matches!(port.lag, LagMembership::Of(_)) || (membership != Membership::Suspended && is_absent) {
+                (port.pvid, port.tagged, port.untagged) = (None, VlanSet::new(), VlanSet::new());
+                continue;
+            }
             match memory.mode {
                 Mode::Access => {
                     port.tagged = VlanSet::new();
@@ -107,7 +167,7 @@ impl<'a> Console<'a> {
                     port.pvid = Some(memory.access);
                 }
                 Mode::Trunk => {
-                    let exists = |vlan: &VlanId| *vlan == VlanId::MIN || self.config.vlans.contains(*vlan);
+                    let exists = |vlan: &VlanId| *vlan == VlanId::MIN || config.vlans.contains(*vlan);
                     let members: VlanSet = memory.allowed.iter().filter(exists).collect();
                     port.pvid = Some(memory.native).filter(|native| members.contains(*native));
                     port.untagged = port.pvid.into_iter().collect();
@@ -120,6 +180,80 @@ impl<'a> Console<'a> {
                 }
             }
         }
+        if membership != Membership::Suspended {
+            take_flow_control(config);
+        }
+    }
+
+    /// Refuses LAGs that would not carry what the state says.
+    pub(crate) fn check_lags(&self) -> Result<(), String> {
+        for (port, memory) in self.config.ports.iter().zip(&self.ports) {
+            let LagMembership::Of(slot) = port.lag else { continue };
+            let lag = self.config.port(slot);
+            if self.membership != Membership::Suspended && !self.there.contains(&slot) {
+                return Err(format!("port {} is a member of {}, which nothing makes", port.name, lag.name));
+            }
+            if self.membership != Membership::Suspended && !self.lacp.contains(&slot) {
+                return Err(format!("{} speaks no LACP", lag.name));
+            }
+            let differs =
+                (&port.tagged, &port.untagged, memory) != (&lag.tagged, &lag.untagged, &self.ports[slot.index()]);
+            if self.membership == Membership::Mirrors && differs {
+                return Err(format!("port {} has other VLANs than {}, so it carries nothing", port.name, lag.name));
+            }
+            if self.membership == Membership::Factory && !(is_bare(port) && *memory == Memory::of_fresh(self.fresh)) {
+                return Err(format!(
+                    "port {} has VLANs of its own, so it cannot be a member of {}",
+                    port.name, lag.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the ports members of a LAG, by its number.
+    pub(crate) fn join_lag(&mut self, number: &str) -> Result<(), String> {
+        let name = format!("lag{number}");
+        let lag = self.config.slot(&name).ok_or_else(|| no_such_lag(number))?;
+        if let Some(own) = self.here.iter().find(|slot| self.config.port(**slot).lag_number().is_some()) {
+            return Err(format!("{} is a LAG itself", self.config.port(*own).name));
+        }
+        self.each(|port, _| port.lag = LagMembership::Of(lag))
+    }
+
+    /// Makes the ports members of no LAG.
+    pub(crate) fn leave_lag(&mut self) -> Result<(), String> {
+        self.each(|port, _| port.lag = LagMembership::Alone)
+    }
+
+    /// Has the LAGs that commands are about speak LACP, or not.
+    pub(crate) fn set_lacp(&mut self, speaks: bool) -> Result<(), String> {
+        if let Some(port) = self.here.iter().find(|slot| self.config.port(**slot).lag_number().is_none()) {
+            return Err(format!("{} is no LAG", self.config.port(*port).name));
+        }
+        for slot in &self.here {
+            if speaks {
+                self.lacp.insert(*slot)
+            } else {
+                self.lacp.remove(slot)
+            };
+        }
+        Ok(())
+    }
+
+    /// Removes a LAG, which has no members.
+    pub(crate) fn remove_lag(&mut self, name: &str) -> Result<(), String> {
+        let slot = self.slot(name)?;
+        if !self.there.remove(&slot) {
+            return Err(format!("there is no {name} to remove"));
+        }
+        if let Some(member) = self.config.members_of(slot).next() {
+            return Err(format!("port {} is still a member of {name}", self.config.port(member).name));
+        }
+        self.lacp.remove(&slot);
+        self.config.entries.retain(|_, leads| *leads != slot);
+        self.config.ports[slot.index()] = absent(self.config.port(slot));
+        Ok(())
     }
 
     /// Leaves the ports that commands were about.
@@ -129,7 +263,14 @@ impl<'a> Console<'a> {
 
     /// Turns to a port.
     pub(crate) fn enter_port(&mut self, name: &str) -> Result<(), String> {
-        self.here = vec![self.slot(name)?];
+        let slot = self.slot(name)?;
+        let is_lag = self.config.port(slot).lag_number().is_some();
+        if is_lag && self.membership != Membership::Suspended && self.there.insert(slot) {
+            let made = SwitchConfig::out_of_the_box([self.config.port(slot).name.clone()]);
+            self.config.ports[slot.index()] = made.ports.into_iter().next().ok_or("a LAG is a port")?;
+            self.ports[slot.index()] = Memory::of_fresh(self.fresh);
+        }
+        self.here = vec![slot];
         Ok(())
     }
 
@@ -141,7 +282,7 @@ impl<'a> Console<'a> {
     /// The port of this name.
     pub(crate) fn slot(&self, name: &str) -> Result<Slot, String> {
         let known = || self.config.ports.iter().map(|port| port.name.as_str());
-        self.index.find(name).map(Slot::new).ok_or_else(|| no_such_port(name, known()))
+        self.index.said(name).map(Slot::new).ok_or_else(|| no_such_port(name, known()))
     }
 
     /// Makes VLANs.
@@ -189,7 +330,7 @@ impl<'a> Console<'a> {
     /// Makes the ports members of VLANs.
     pub(crate) fn join(&mut self, vlans: &VlanSet, tag: Tag) -> Result<(), String> {
         self.must_exist(vlans)?;
-        self.each(|port, _| {
+        self.each_with_members(|port, _| {
             for vlan in vlans.iter() {
                 let (to, from) = match tag {
                     Tag::Keep => (&mut port.tagged, &mut port.untagged),
@@ -203,7 +344,7 @@ impl<'a> Console<'a> {
 
     /// Takes the ports out of VLANs.
     pub(crate) fn leave(&mut self, vlans: &VlanSet) -> Result<(), String> {
-        self.each(|port, _| {
+        self.each_with_members(|port, _| {
             for vlan in vlans.iter() {
                 port.tagged.remove(vlan);
                 port.untagged.remove(vlan);
@@ -213,7 +354,7 @@ impl<'a> Console<'a> {
 
     /// Changes the tag of frames that leave in VLANs that the port is a member of; others are not affected.
     pub(crate) fn set_tag(&mut self, vlans: &VlanSet, tag: Tag) -> Result<(), String> {
-        self.each(|port, _| {
+        self.each_with_members(|port, _| {
             for vlan in vlans.iter().filter(|vlan| port.is_member(*vlan)).collect::<Vec<_>>() {
                 let (to, from) = match tag {
                     Tag::Keep => (&mut port.tagged, &mut port.untagged),
@@ -228,23 +369,23 @@ impl<'a> Console<'a> {
     /// Sets the VLAN of untagged frames.
     pub(crate) fn set_pvid(&mut self, vlan: VlanId) -> Result<(), String> {
         self.must_exist(&[vlan].into_iter().collect())?;
-        self.each(|_, memory| memory.pvid = vlan)
+        self.each_with_members(|_, memory| memory.pvid = vlan)
     }
 
     /// Sets the VLAN of a port in access mode.
     pub(crate) fn set_access(&mut self, vlan: VlanId) -> Result<(), String> {
         self.must_exist(&[vlan].into_iter().collect())?;
-        self.each(|_, memory| memory.access = vlan)
+        self.each_with_members(|_, memory| memory.access = vlan)
     }
 
     /// Allows the ports VLANs for when they are trunks.
     pub(crate) fn allow(&mut self, vlans: &VlanSet) -> Result<(), String> {
-        self.each(|_, memory| memory.allowed.extend(vlans.iter()))
+        self.each_with_members(|_, memory| memory.allowed.extend(vlans.iter()))
     }
 
     /// Forbids the ports VLANs for when they are trunks.
     pub(crate) fn forbid(&mut self, vlans: &VlanSet) -> Result<(), String> {
-        self.each(|_, memory| {
+        self.each_with_members(|_, memory| {
             for vlan in vlans.iter() {
                 memory.allowed.remove(vlan);
             }
@@ -253,12 +394,12 @@ impl<'a> Console<'a> {
 
     /// Sets the PVID of ports for when they are trunks.
     pub(crate) fn set_native(&mut self, vlan: VlanId) -> Result<(), String> {
-        self.each(|_, memory| memory.native = vlan)
+        self.each_with_members(|_, memory| memory.native = vlan)
     }
 
     /// Lets untagged frames in, or only tagged ones.
     pub(crate) fn set_frames(&mut self, frames: Frames) -> Result<(), String> {
-        self.each(|_, memory| memory.frames = frames)
+        self.each_with_members(|_, memory| memory.frames = frames)
     }
 
     /// Lets tagged frames of other VLANs in, or not.
@@ -268,7 +409,7 @@ impl<'a> Console<'a> {
 
     /// Sets how the ports treat VLANs.
     pub(crate) fn set_mode(&mut self, mode: Mode) -> Result<(), String> {
-        self.each(|_, memory| memory.mode = mode)
+        self.each_with_members(|_, memory| memory.mode = mode)
     }
 
     /// Puts the ports into service or out of it.
@@ -333,6 +474,18 @@ impl<'a> Console<'a> {
         }
     }
 
+    /// As [`each`](Self::each), for settings of VLANs, which members may have from their LAG.
+    fn each_with_members(&mut self, change: impl FnMut(&mut PortConfig, &mut Memory)) -> Result<(), String> {
+        let here = self.here.clone();
+        if self.membership == Membership::Mirrors {
+            let members: Vec<Slot> = here.iter().flat_map(|lag| self.config.members_of(*lag)).collect();
+            self.here.extend(members);
+        }
+        let outcome = self.each(change);
+        self.here = here;
+        outcome
+    }
+
     fn each(&mut self, mut change: impl FnMut(&mut PortConfig, &mut Memory)) -> Result<(), String> {
         if self.here.is_empty() {
             return Err("this is a command for a port, and no port is entered".to_owned());
@@ -342,6 +495,25 @@ impl<'a> Console<'a> {
         }
         Ok(())
     }
+}
+
+/// What is wrong where a port joins a LAG that the state does not have.
+pub(crate) fn no_such_lag(number: &str) -> String {
+    format!("the switch has no port lag{number}: LAG {number} is not in the plan")
+}
+
+/// LAGs have the flow control of their members.
+pub(crate) fn take_flow_control(config: &mut SwitchConfig) {
+    for lag in lags(config).collect::<Vec<_>>() {
+        let member = config.members_of(lag).next();
+        let mode = member.map_or(FlowControlMode::Off, |member| config.port(member).flow_control.clone());
+        config.ports[lag.index()].flow_control = mode;
+    }
+}
+
+/// Whether a port is in VLAN 1 alone, without a tag.
+fn is_bare(port: &PortConfig) -> bool {
+    port.tagged.is_empty() && port.untagged.iter().eq([VlanId::MIN])
 }
 
 /// Whether nobody has told a port anything about VLANs.

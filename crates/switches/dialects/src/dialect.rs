@@ -5,6 +5,7 @@
 //! any other. Writer and reader of a dialect share words, and no code: the reader follows the language's grammar and the
 //! switch's defaults, so that what a writer forgets is missed.
 
+mod bond;
 mod commands;
 mod comware;
 mod edge_core;
@@ -33,7 +34,7 @@ use fabric::{Basis, FloodSet, FlowControlMode, VlanId};
 pub(crate) use sonic::SWSSCONFIG;
 
 use crate::{RenderError, text::LineError};
-use switch_model::{LagMembership, PortConfig, PortLearning, StormLimits, SwitchConfig, change::Change};
+use switch_model::{LagMembership, PortConfig, PortLearning, Slot, StormLimits, SwitchConfig, change::Change};
 
 /// Where a dialect's text goes, file by file: what is written belongs to the file that was begun last.
 pub trait Folder: io::Write {
@@ -61,7 +62,7 @@ pub(crate) trait Dialect: Sync {
     /// What it is able to say.
     fn traits(&self) -> Traits;
 
-    /// The state that the full configuration starts from.
+    /// The state of ports that nobody has configured: as they come out of the box, or, where LAGs are made, as they are made.
     fn factory(&self, ports: Vec<String>) -> SwitchConfig;
 
     /// Whether ports are in VLAN 1 until they are told otherwise.
@@ -98,7 +99,7 @@ pub(crate) struct Traits {
     /// Whether ports can be told the most floods that they admit, in percent of their rate.
     pub(crate) storm_control: Ability,
     /// LAGs that speak LACP.
-    pub(crate) lags: Ability,
+    pub(crate) lags: Lags,
     /// The commands that turn LLDP on and off, both global; none where LLDP is another program's.
     pub(crate) lldp: Option<[&'static str; 2]>,
     /// Which port names it takes, and an example.
@@ -134,6 +135,17 @@ pub(crate) enum Learns {
     Always,
     /// They cannot: what the language makes goes by static entries alone.
     Never,
+}
+
+/// Whether a language has LAGs that speak LACP, and whether they are there by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lags {
+    /// It has none.
+    Lacks,
+    /// They are there, without members, as ports are.
+    Standing,
+    /// They are made and removed.
+    Made,
 }
 
 /// Whether a language has words for something.
@@ -259,7 +271,7 @@ impl Target {
 
     /// Whether it has LAGs, which speak LACP.
     pub fn has_lags(self) -> bool {
-        self.dialect().traits().lags == Ability::Has
+        self.dialect().traits().lags != Lags::Lacks
     }
 
     /// Whether its configuration turns LLDP on, which deployment and `status` confirm cables by.
@@ -267,9 +279,15 @@ impl Target {
         self.dialect().traits().lldp.is_some()
     }
 
-    /// The state that the full configuration starts from.
+    /// The state that the full configuration starts from. A LAG that has to be made is not there: a port without members that is
+    /// down and in no VLAN.
     pub fn factory(self, ports: Vec<String>) -> SwitchConfig {
-        self.dialect().factory(ports)
+        let mut config = self.dialect().factory(ports);
+        if self.dialect().traits().lags == Lags::Made {
+            let lags = config.ports.iter_mut().filter(|port| port.lag_number().is_some());
+            lags.for_each(|port| *port = absent(port));
+        }
+        config
     }
 
     /// Refuses what the language cannot say of a switch.
@@ -297,6 +315,16 @@ impl Target {
                 let (switch, port) = (switch.to_owned(), port.name.clone());
                 return Err(RenderError::PortName { switch, port, target: self.name(), like });
             }
+            let limited = port.storm_limits.unwrap_or_default() != StormLimits::default();
+            if matches!(self, Self::Comware7 | Self::Comware5) && port.lag_number().is_some() && limited {
+                return Err(RenderError::Inexpressible {
+                    switch: switch.to_owned(),
+                    port: port.name.clone(),
+                    target: self.name(),
+                    what: "storm control of a LAG".to_owned(),
+                    way_out: "plan without --storm-control",
+                });
+            }
             if let Some((what, way_out)) = refuse_port(&traits, port) {
                 let (switch, port) = (switch.to_owned(), port.name.clone());
                 return Err(RenderError::Inexpressible { switch, port, target: self.name(), what, way_out });
@@ -316,6 +344,39 @@ impl Target {
         }
         Ok(())
     }
+}
+
+/// The state of a LAG that is not there.
+pub(crate) fn absent(lag: &PortConfig) -> PortConfig {
+    let learning = match lag.learning {
+        PortLearning::Always => PortLearning::Always,
+        PortLearning::On | PortLearning::Off => PortLearning::Off,
+    };
+    PortConfig { learning, ..PortConfig::blank(lag.name.clone()) }
+}
+
+/// Whether a LAG that has to be made is there.
+pub(crate) fn stands(config: &SwitchConfig, lag: Slot) -> bool {
+    let port = config.port(lag);
+    config.members_of(lag).next().is_some() || *port != absent(port)
+}
+
+/// LAGs of a switch.
+pub(crate) fn lags(config: &SwitchConfig) -> impl Iterator<Item = Slot> + '_ {
+    let ports = config.ports.iter().enumerate();
+    ports.filter(|(_, port)| port.lag_number().is_some()).map(|(index, _)| Slot::new(index))
+}
+
+/// LAGs that a change makes.
+fn lags_made<'a>(change: &Change<'a>) -> impl Iterator<Item = Slot> + use<'a> {
+    let (before, after) = (change.before, change.after);
+    lags(after).filter(move |lag| !stands(before, *lag) && stands(after, *lag))
+}
+
+/// LAGs that a change removes.
+fn lags_removed<'a>(change: &Change<'a>) -> impl Iterator<Item = Slot> + use<'a> {
+    let (before, after) = (change.before, change.after);
+    lags(before).filter(move |lag| stands(before, *lag) && !stands(after, *lag))
 }
 
 fn refuse_port(traits: &Traits, port: &PortConfig) -> Option<(String, &'static str)> {
@@ -352,7 +413,7 @@ fn refuse_port(traits: &Traits, port: &PortConfig) -> Option<(String, &'static s
         return Some(("storm control in percent".to_owned(), "plan without --storm-control"));
     }
     let is_member = matches!(port.lag, LagMembership::Of(_));
-    if traits.lags == Ability::Lacks && (is_member || port.lag_number().is_some()) {
+    if traits.lags == Lags::Lacks && (is_member || port.lag_number().is_some()) {
         return Some(("LAGs".to_owned(), "let each cable be a link of its own: take lags: out of the topology"));
     }
     match port.flow_control {

@@ -5,13 +5,15 @@
 //!    kind numbers                                        kind's full name, numbers as they are
 //! ```
 //! A name is a *kind* and *numbers*. Each command line has a list of kinds, each with its short forms; two spellings mean
-//! one port if they have one canonical form. Numbers are never changed, and a name that the list does not have means
+//! one port if they have one canonical form, which is `lag7` for a LAG, whatever the language calls it. Numbers are never changed, and a name that the list does not have means
 //! itself, so that no two ports of a switch become one: `10GE1/0/1` and `GE1/0/1` are two ports of a CloudEngine, `eth0` and
 //! `Ethernet0` two of a SONiC switch. Where no command line is known, only what is true of all of them counts.
 //!
 //! Sources: the vendors' guides for the interfaces of their command lines, as in `docs/devices.md`.
 
 use std::{borrow::Cow, collections::BTreeMap};
+
+use fabric::LagNumber;
 
 use crate::Target;
 use switch_model::station::StationPort;
@@ -119,6 +121,54 @@ const TP_LINK: &[&str] = &[
 const ZYXEL: &[&str] = &["portchannel", "port", "interface"];
 const POWERCONNECT: &[&str] = &["ethernet"];
 
+/// What a language calls a LAG, before its number, and other kinds that mean one; none where it is called as in topologies.
+///
+/// Sources: the guides of `docs/devices.md`; `ch` is how a PowerConnect 53xx shows a LAG.
+fn lag_kinds(target: Option<Target>) -> Option<(&'static str, &'static [&'static str])> {
+    match target {
+        None | Some(Target::Ios) => Some(("Port-channel", &["portchannel", "po"])),
+        Some(Target::Eos) => Some(("Port-Channel", &["portchannel", "po"])),
+        Some(Target::CiscoSb) => Some(("po", &["portchannel", "po"])),
+        Some(Target::PowerConnect) => Some(("port-channel ", &["portchannel", "ch"])),
+        Some(Target::TpLink) => Some(("port-channel ", &["portchannel", "po"])),
+        Some(Target::Fastpath) => Some(("lag ", &["lag"])),
+        Some(Target::Comware7 | Target::Comware5) => Some(("Bridge-Aggregation", &["bridgeaggregation", "bagg"])),
+        Some(Target::Huawei) => Some(("Eth-Trunk", &["ethtrunk"])),
+        Some(Target::Sonic) => Some(("PortChannel", &[])),
+        Some(Target::Junos) => Some(("ae", &[])),
+        Some(
+            Target::LinuxBridge
+            | Target::Networkd
+            | Target::Ifupdown2
+            | Target::OpenVswitch
+            | Target::RouterOs
+            | Target::EdgeCore
+            | Target::Zyxel,
+        ) => None,
+    }
+}
+
+/// What a language calls a port: its name, but for a LAG, which has one by its number.
+pub(crate) fn spelt(target: Target, port: &str) -> Cow<'_, str> {
+    match (LagNumber::of_port(port), lag_kinds(Some(target))) {
+        (Some(lag), Some((kind, _))) => Cow::Owned(format!("{kind}{}", lag.get())),
+        _ => Cow::Borrowed(port),
+    }
+}
+
+/// The number of the LAG that a language calls so.
+pub(crate) fn lag_spelt(target: Option<Target>, name: &str) -> Option<LagNumber> {
+    let (word, kinds) = lag_kinds(target)?;
+    let squeezed = squeeze(name);
+    let of_number = |number: &str| LagNumber::of_port(&format!("lag{number}"));
+    if kinds.is_empty() {
+        // Names that count as they stand.
+        return of_number(name.strip_prefix(word)?);
+    }
+    let (kind, number) = split(&squeezed)?;
+    of_number(number).filter(|_| kinds.contains(&folded(kind).as_str()))
+}
+
 /// How a command line's names are read.
 enum Spelling {
     /// As they stand.
@@ -167,6 +217,9 @@ pub(crate) fn are_exact(target: Target) -> bool {
 ///
 /// Cost: linear in the name.
 pub fn canonical_port(target: Option<Target>, name: &str) -> String {
+    if let Some(lag) = lag_spelt(target, name) {
+        return lag.to_string();
+    }
     let squeezed = squeeze(name);
     match spelling(target) {
         Spelling::Exact => name.to_owned(),
@@ -247,6 +300,12 @@ impl PortIndex {
     pub fn find(&self, name: &str) -> Option<usize> {
         let exact = self.exact.get(name).copied();
         exact.or_else(|| self.canonical.get(&canonical_port(self.target, name)).copied().flatten())
+    }
+
+    /// As [`find`](Self::find), for a name in a text of the language, which may have another name for a LAG than topologies.
+    pub(crate) fn said(&self, name: &str) -> Option<usize> {
+        let is_foreign = |target| spelt(target, name) != name && lag_spelt(Some(target), name).is_none();
+        if self.target.is_some_and(is_foreign) { None } else { self.find(name) }
     }
 }
 

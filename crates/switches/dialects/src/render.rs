@@ -194,7 +194,7 @@ fn write_steps(
     match steps {
         Steps::Difference(before, after, kept) => write(before, after, Stage::Step, kept),
         Steps::Full(goal) => {
-            let factory = dialect.factory(goal.ports.iter().map(|port| port.name.clone()).collect());
+            let factory = target.factory(goal.ports.iter().map(|port| port.name.clone()).collect());
             let kept = goal.ports.len();
             if traits.full == Full::AsState {
                 return write(&factory, goal, Stage::Prepare, kept);

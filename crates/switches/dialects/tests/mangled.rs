@@ -1,34 +1,33 @@
 //! Texts that went through something: lines lost, doubled, swapped, words exchanged. Whatever is left is read or refused with
 //! a line of the text, and what is read can be written and reads back the same.
 
+mod common;
+
 use std::{fs, path::PathBuf};
 
+use common::golden_ports;
 use dialects::{Memory, Target, TextFile, read_back, write_full};
 use fabric::{IngressFilter, SpanningTree};
 use proptest::prelude::*;
 
 /// The golden text of a language, file by file.
 fn golden(target: Target) -> Vec<(String, String)> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{target}.txt"));
-    let text = fs::read_to_string(path).expect("a golden file");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let read = |name: String| fs::read_to_string(folder.join(name)).expect("a golden file");
+    let mut text = read(format!("{target}.txt"));
+    if target.has_lags() {
+        text.push_str(&read(format!("lags/{target}.txt")));
+    }
     let files = text.split("==== ").skip(1).map(|part| part.split_once('\n').expect("a title"));
     files.map(|(title, text)| (title.rsplit(' ').next().expect("a name").to_owned(), text.to_owned())).collect()
 }
 
 fn ports(target: Target) -> Vec<String> {
-    let name = |number: usize| match target {
-        Target::PowerConnect => format!("g{number}"),
-        Target::CiscoSb => format!("gi{number}"),
-        Target::EdgeCore => format!("1/{number}"),
-        Target::Comware7 | Target::Comware5 => format!("GigabitEthernet1/0/{number}"),
-        Target::Huawei => format!("GigabitEthernet0/0/{number}"),
-        Target::Zyxel => number.to_string(),
-        Target::TpLink => format!("1/0/{number}"),
-        Target::Fastpath => format!("0/{number}"),
-        Target::RouterOs => format!("ether{number}"),
-        _ => format!("p{number}"),
-    };
-    (1..=3).map(name).collect()
+    let mut names = golden_ports(target, 3);
+    if target.has_lags() {
+        names.push("lag1".to_owned());
+    }
+    names
 }
 
 /// One accident, at places that numbers far beyond the text's length are taken modulo it.

@@ -122,6 +122,18 @@ impl PortChange<'_> {
         kinds.filter(|((_, before), after)| before != after).map(|((kind, _), after)| (kind, after))
     }
 
+    /// Whether anything changes on the port but its being a member of a LAG.
+    pub fn changes_settings(&self) -> bool {
+        self.moves()
+            || self.filters()
+            || self.unfilters()
+            || self.pvid().is_some()
+            || self.learning().is_some()
+            || !self.blocks().or(self.unblocks()).is_empty()
+            || self.storm_limits().next().is_some()
+            || self.flow_control().is_some()
+    }
+
     /// The LAG that the port joins; none where it joins none.
     pub fn joins_lag(&self) -> Option<Slot> {
         match self.after.lag {
@@ -159,15 +171,7 @@ impl<'a> Change<'a> {
                 join_tagged: missing(&after.tagged, &before.tagged),
                 join_untagged: missing(&after.untagged, &before.untagged),
             };
-            let changes = change.moves()
-                || change.filters()
-                || change.unfilters()
-                || change.pvid().is_some()
-                || change.learning().is_some()
-                || !change.blocks().or(change.unblocks()).is_empty()
-                || change.storm_limits().next().is_some()
-                || change.joins_lag().or(change.leaves_lag()).is_some()
-                || change.flow_control().is_some();
+            let changes = change.changes_settings() || change.joins_lag().or(change.leaves_lag()).is_some();
             changes.then_some(change)
         })
     }
@@ -314,7 +318,31 @@ pub fn phases(before: &SwitchConfig, after: &SwitchConfig, reach: &[Reach], surv
         now.lag = goal.lag;
         if matches!(goal.lag, LagMembership::Of(_)) {
             (now.pvid, now.tagged, now.untagged) = (None, VlanSet::new(), VlanSet::new());
+            (now.blocked, now.storm_limits) = (goal.blocked, goal.storm_limits);
+            if now.learning == PortLearning::On {
+                now.learning = PortLearning::Off;
+            }
         }
+    }
+    // A LAG and its members have one flow control: that which the LAG has or is made with.
+    let lags: Vec<(usize, FlowControlMode)> = (0..retracted.ports.len())
+        .filter(|at| retracted.ports[*at].lag_number().is_some())
+        .map(|at| {
+            let lag = LagMembership::Of(Slot::new(at));
+            let (was, is) =
+                (before.ports.iter().any(|port| port.lag == lag), after.ports.iter().any(|port| port.lag == lag));
+            let mode = match (was, is) {
+                (_, false) => FlowControlMode::Off,
+                (false, true) => after.ports[at].flow_control.clone(),
+                (true, true) => before.ports[at].flow_control.clone(),
+            };
+            (at, mode)
+        })
+        .collect();
+    for (at, mode) in lags {
+        let lag = LagMembership::Of(Slot::new(at));
+        retracted.ports[at].flow_control = mode.clone();
+        retracted.ports.iter_mut().filter(|port| port.lag == lag).for_each(|port| port.flow_control = mode.clone());
     }
     let ports = &retracted.ports;
     let left = |vlan: VlanId, slot: Slot| !ports[slot.index()].is_member(vlan) && before.port(slot).is_member(vlan);

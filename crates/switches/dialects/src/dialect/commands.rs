@@ -1,18 +1,22 @@
 //! The order in which commands are given, the same for all command languages.
 //!
 //! ```text
-//!   shut ─▶ remove entries ─▶ make VLANs ─▶ ports: join, PVID, leave ─▶ set entries ─▶ remove VLANs ─▶ LLDP on, spanning tree off ─▶ open
+//!   shut ─▶ remove entries ─▶ leave LAGs ─▶ make VLANs, LAGs ─▶ ports: join, PVID, leave ─▶ join LAGs ─▶ remove LAGs
+//!        ─▶ set entries ─▶ remove VLANs ─▶ LLDP on, spanning tree off ─▶ open
 //! ```
 //! A port joins VLANs and gets its PVID before it leaves others, because switches reset the PVID of a port that leaves its
 //! VLAN, and refuse PVIDs of VLANs that a port is not in. Entries need the membership of their port. Spanning tree goes
-//! while the ports are shut. Classes are served before ports have priority flow control, and until none has it.
+//! while the ports are shut. A port joins a LAG when it is in no VLAN any more, and leaves it before it is in any. Classes are served before ports have priority flow control, and until none has it.
 
 use std::io;
 
 use fabric::{Lldp, Mac, VlanId, VlanSet};
 
-use super::{Dialect, Folder, Output};
-use switch_model::change::{Change, PortChange};
+use super::{Dialect, Folder, Lags, Output, lags_made, lags_removed};
+use switch_model::{
+    PortConfig, Slot, SwitchConfig,
+    change::{Change, PortChange},
+};
 
 /// An entry: VLAN, address, and port.
 pub(super) type Entry<'a> = (VlanId, Mac, &'a str);
@@ -29,6 +33,22 @@ pub(super) trait Commands: Dialect {
     fn remove_vlans(&self, out: &mut dyn Folder, vlans: &VlanSet) -> io::Result<()>;
     /// Changes a port's VLANs, PVID and flow control.
     fn port(&self, out: &mut dyn Folder, change: &PortChange<'_>) -> io::Result<()>;
+    /// Makes a LAG of a state; said only where it is not there by itself.
+    fn make_lag(&self, _out: &mut dyn Folder, _lag: Slot, _after: &SwitchConfig) -> io::Result<()> {
+        Ok(())
+    }
+    /// Removes a LAG without members; said only where it is not there by itself.
+    fn remove_lag(&self, _out: &mut dyn Folder, _lag: &str) -> io::Result<()> {
+        Ok(())
+    }
+    /// Has a port that is in no VLAN be a member of a LAG that has been given its VLANs; said only where there are LAGs.
+    fn join_lag(&self, _out: &mut dyn Folder, _port: &PortConfig, _lag: &PortConfig) -> io::Result<()> {
+        Ok(())
+    }
+    /// Has a member of a LAG be a port of its own, in no VLAN; said only where there are LAGs. `lag` is as it was.
+    fn leave_lag(&self, _out: &mut dyn Folder, _port: &PortConfig, _lag: &PortConfig) -> io::Result<()> {
+        Ok(())
+    }
     /// Has every frame served in the class of its priority; said only where ports may have priority flow control.
     fn serve_classes(&self, _out: &mut dyn Folder) -> io::Result<()> {
         Ok(())
@@ -50,6 +70,15 @@ pub(super) trait Commands: Dialect {
 /// Gives all commands of a change, in order.
 pub(super) fn give(commands: &dyn Commands, change: &Change<'_>, to: &mut Output<'_>) -> io::Result<()> {
     let out = &mut *to.folder;
+    let is_made = commands.traits().lags == Lags::Made;
+    let made: Vec<Slot> = lags_made(change).filter(|_| is_made).collect();
+    let removed: Vec<Slot> = lags_removed(change).filter(|_| is_made).collect();
+    // A LAG begins as the switch makes it.
+    let mut before = change.before.clone();
+    for lag in &made {
+        before.ports[lag.index()] = commands.factory(vec![change.after.port(*lag).name.clone()]).ports.remove(0);
+    }
+    let change = &Change { before: &before, ..*change };
     let shut = change.shut().collect::<Vec<&str>>();
     if !shut.is_empty() {
         commands.shut(out, &shut)?;
@@ -58,15 +87,32 @@ pub(super) fn give(commands: &dyn Commands, change: &Change<'_>, to: &mut Output
     if !unset.is_empty() {
         commands.unset(out, &unset)?;
     }
-    let made = change.vlans_made();
-    if !made.is_empty() {
-        commands.make_vlans(out, &made)?;
+    for port in change.ports() {
+        if let Some(lag) = port.leaves_lag() {
+            commands.leave_lag(out, port.before, change.before.port(lag))?;
+        }
+    }
+    let vlans = change.vlans_made();
+    if !vlans.is_empty() {
+        commands.make_vlans(out, &vlans)?;
+    }
+    for lag in &made {
+        commands.make_lag(out, *lag, change.after)?;
     }
     if change.starts_classes() {
         commands.serve_classes(out)?;
     }
-    for port in change.ports() {
+    // Of some nothing changes but their LAG.
+    for port in change.ports().filter(PortChange::changes_settings) {
         commands.port(out, &port)?;
+    }
+    for port in change.ports() {
+        if let Some(lag) = port.joins_lag() {
+            commands.join_lag(out, port.after, change.after.port(lag))?;
+        }
+    }
+    for lag in &removed {
+        commands.remove_lag(out, &change.after.port(*lag).name)?;
     }
     if change.stops_classes() {
         commands.forget_classes(out)?;

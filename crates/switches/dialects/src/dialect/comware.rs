@@ -10,26 +10,30 @@
 //! ```
 //! A port is an access port in VLAN 1 until its link type is hybrid, which it can become from access only. Untagged frames
 //! belong to the PVID and are dropped where the port is not in it. An address is entered on its port, which must be in
-//! the VLAN already. Sources: vendor's guides for VLANs and addresses; PAUSE and spanning tree are believed.
+//! the VLAN already. A LAG is `Bridge-Aggregation3`; what it is told of VLANs its members are told as well, and they keep it when they
+//! leave. A member that has other VLANs is not selected, so it gets them when it has joined, and loses them before it leaves. Sources: vendor's guides for VLANs and addresses; PAUSE and spanning tree are believed.
 
 use std::io;
 
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, by_port, give},
     is_word, read_only,
     storm::{suppressed, suppression},
 };
 use crate::{
     Target,
-    console::{Console, Mode, Refusal, Tag},
-    text::{every_vlan, in_words, interpret, mac, mac_hyphen4, pieces, storm_limit, unknown, vlan, vlans_to},
+    console::{Console, Membership, Mode, Refusal, Tag},
+    names::spelt,
+    text::{
+        LineError, every_vlan, in_words, interpret, mac, mac_hyphen4, pieces, storm_limit, unknown, vlan, vlans_to,
+    },
 };
 use fabric::SpanningTree;
 use switch_model::{
-    SwitchConfig,
+    PortConfig, Slot, SwitchConfig,
     change::{Change, PortChange},
 };
 
@@ -65,7 +69,7 @@ impl Dialect for Comware {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Has,
-            lags: Ability::Lacks,
+            lags: Lags::Made,
             lldp: Some(match self {
                 Self::V7 => ["lldp global enable", "undo lldp global enable"],
                 Self::V5 => ["lldp enable", "undo lldp enable"],
@@ -85,22 +89,26 @@ impl Dialect for Comware {
 
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
         read_only(files, |text| {
-            let console = Console::new(self.target(), config, Mode::Access, Refusal::ByPvid);
+            let console = Console::new(self.target(), config, Mode::Access, Refusal::ByPvid).with(Membership::Mirrors);
             let mut reader = Reader { console, version: self, view: View::System };
             let outcome = interpret(text, "#", |words| reader.line(words));
+            let lags = reader.console.check_lags();
             reader.console.finish();
-            outcome
+            let line = text.lines().count().max(1);
+            outcome.and(lags.map_err(|message| vec![LineError { line, message }]))
         })
     }
 }
 
 impl Commands for Comware {
     fn shut(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
-        ports.iter().try_for_each(|port| writeln!(out, "interface {port}\n shutdown\n quit"))
+        ports.iter().try_for_each(|port| writeln!(out, "interface {}\n shutdown\n quit", spelt(self.target(), port)))
     }
 
     fn open(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
-        ports.iter().try_for_each(|port| writeln!(out, "interface {port}\n undo shutdown\n quit"))
+        ports
+            .iter()
+            .try_for_each(|port| writeln!(out, "interface {}\n undo shutdown\n quit", spelt(self.target(), port)))
     }
 
     fn make_vlans(&self, out: &mut dyn Folder, vlans: &VlanSet) -> io::Result<()> {
@@ -123,7 +131,7 @@ impl Commands for Comware {
     }
 
     fn port(&self, out: &mut dyn Folder, change: &PortChange<'_>) -> io::Result<()> {
-        writeln!(out, "interface {}", change.name())?;
+        writeln!(out, "interface {}", spelt(self.target(), change.name()))?;
         if change.moves() {
             writeln!(out, " port link-type hybrid")?;
         }
@@ -146,7 +154,8 @@ impl Commands for Comware {
                 None => writeln!(out, " undo {}", suppression(kind))?,
             }
         }
-        match change.flow_control() {
+        // PAUSE is said to members of a LAG.
+        match change.flow_control().filter(|_| change.after.lag_number().is_none()) {
             Some(FlowControlMode::Pause) => writeln!(out, " flow-control")?,
             Some(_) => writeln!(out, " undo flow-control")?,
             None => {}
@@ -154,9 +163,45 @@ impl Commands for Comware {
         writeln!(out, " quit")
     }
 
+    fn make_lag(&self, out: &mut dyn Folder, lag: Slot, after: &SwitchConfig) -> io::Result<()> {
+        let name = spelt(self.target(), &after.port(lag).name);
+        writeln!(out, "interface {name}\n link-aggregation mode dynamic\n quit")
+    }
+
+    fn remove_lag(&self, out: &mut dyn Folder, lag: &str) -> io::Result<()> {
+        writeln!(out, "undo interface {}", spelt(self.target(), lag))
+    }
+
+    fn join_lag(&self, out: &mut dyn Folder, port: &PortConfig, lag: &PortConfig) -> io::Result<()> {
+        let Some(number) = lag.lag_number() else { return Ok(()) };
+        // A member with other VLANs carries nothing, so it gets them only now.
+        writeln!(out, "interface {}\n port link-aggregation group {}", port.name, number.get())?;
+        writeln!(out, " port link-type hybrid")?;
+        for (set, tag) in [(&lag.tagged, "tagged"), (&lag.untagged, "untagged")] {
+            for piece in pieces(set, RUNS_MAX) {
+                writeln!(out, " port hybrid vlan {} {tag}", in_words(&piece))?;
+            }
+        }
+        if let Some(pvid) = lag.pvid {
+            writeln!(out, " port hybrid pvid vlan {pvid}")?;
+        }
+        writeln!(out, " quit")
+    }
+
+    fn leave_lag(&self, out: &mut dyn Folder, port: &PortConfig, lag: &PortConfig) -> io::Result<()> {
+        writeln!(out, "interface {}", port.name)?;
+        if lag.pvid.is_some() {
+            writeln!(out, " undo port hybrid pvid")?;
+        }
+        for piece in pieces(&lag.members(), RUNS_MAX) {
+            writeln!(out, " undo port hybrid vlan {}", in_words(&piece))?;
+        }
+        writeln!(out, " undo port link-aggregation group\n quit")
+    }
+
     fn set(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
         for (port, entries) in by_port(entries) {
-            writeln!(out, "interface {port}")?;
+            writeln!(out, "interface {}", spelt(self.target(), port))?;
             for (vlan, mac, _) in entries {
                 writeln!(out, " mac-address static {} vlan {vlan}", mac_hyphen4(mac))?;
             }
@@ -167,7 +212,7 @@ impl Commands for Comware {
 
     fn unset(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
         for (port, entries) in by_port(entries) {
-            writeln!(out, "interface {port}")?;
+            writeln!(out, "interface {}", spelt(self.target(), port))?;
             for (vlan, mac, _) in entries {
                 writeln!(out, " undo mac-address static {} vlan {vlan}", mac_hyphen4(mac))?;
             }
@@ -212,6 +257,7 @@ impl Reader<'_> {
                 self.view = View::System;
                 Ok(())
             }
+            (View::System, ["undo", "interface", name @ ..]) => console.remove_lag(&name.concat()),
             (_, ["interface", name @ ..]) => {
                 self.view = View::Port;
                 console.enter_port(&name.concat())
@@ -253,6 +299,10 @@ impl Reader<'_> {
 
 fn port(console: &mut Console<'_>, words: &[&str]) -> Result<(), String> {
     match words {
+        ["link-aggregation", "mode", mode @ ("dynamic" | "static")] => console.set_lacp(*mode == "dynamic"),
+        ["undo", "link-aggregation", "mode"] => console.set_lacp(false),
+        ["port", "link-aggregation", "group", number] => console.join_lag(number),
+        ["undo", "port", "link-aggregation", "group"] => console.leave_lag(),
         ["shutdown"] => console.set_admin(Admin::Down),
         ["undo", "shutdown"] => console.set_admin(Admin::Up),
         ["flow-control"] => console.set_flow_control(FlowControlMode::Pause),

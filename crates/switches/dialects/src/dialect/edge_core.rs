@@ -15,7 +15,7 @@ use std::io;
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_numbers, read_only,
 };
@@ -48,7 +48,7 @@ impl Dialect for EdgeCore {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
-            lags: Ability::Lacks,
+            lags: Lags::Lacks,
             lldp: Some(["lldp", "no lldp"]),
             port_name: (|name| is_numbers(name, 2..=2), "1/1"),
             basis: Basis::Untested,

@@ -9,7 +9,7 @@
 //!                      vlan participation exclude 1
 //! ```
 //! A port is in VLAN 1 from the factory, does not tag a VLAN until told to, and does not filter at ingress until told
-//! to. Tagging is a setting of its own, which a port keeps for VLANs that it is not in. Source: the vendors' guides for
+//! to. LAGs are there from the factory, `lag 3`, and `no port-channel static` has one speak LACP. Tagging is a setting of its own, which a port keeps for VLANs that it is not in. Source: the vendors' guides for
 //! VLANs; the form for addresses is that of kindred switches and believed, PAUSE as well.
 
 use std::{collections::BTreeSet, io};
@@ -17,18 +17,19 @@ use std::{collections::BTreeSet, io};
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_numbers, read_only, storm,
 };
 use crate::{
     Target,
     console::{Console, Frames, Mode, Refusal, Tag},
+    names::spelt,
     text::{interpret, mac, pieces, storm_limit, unknown, vlan, vlans},
 };
 use fabric::{IngressFilter, SpanningTree};
 use switch_model::{
-    Slot, SwitchConfig,
+    PortConfig, Slot, SwitchConfig,
     change::{Change, PortChange},
 };
 
@@ -50,7 +51,7 @@ impl Dialect for Fastpath {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Has,
-            lags: Ability::Lacks,
+            lags: Lags::Standing,
             lldp: None,
             port_name: (|name| is_numbers(name, 2..=3), "0/1"),
             basis: Basis::Untested,
@@ -83,7 +84,8 @@ impl Dialect for Fastpath {
 /// Commands for ports, each in its block.
 fn on_ports(out: &mut dyn Folder, ports: &[&str], command: &str) -> io::Result<()> {
     writeln!(out, "configure")?;
-    ports.iter().try_for_each(|port| writeln!(out, "interface {port}\n{command}\nexit"))?;
+    let name = |port| spelt(Target::Fastpath, port);
+    ports.iter().try_for_each(|port| writeln!(out, "interface {}\n{command}\nexit", name(port)))?;
     writeln!(out, "exit")
 }
 
@@ -109,7 +111,7 @@ impl Commands for Fastpath {
     }
 
     fn port(&self, out: &mut dyn Folder, change: &PortChange<'_>) -> io::Result<()> {
-        writeln!(out, "configure\ninterface {}", change.name())?;
+        writeln!(out, "configure\ninterface {}", spelt(Target::Fastpath, change.name()))?;
         if change.moves() {
             writeln!(out, "switchport mode general")?;
         }
@@ -154,10 +156,21 @@ impl Commands for Fastpath {
         writeln!(out, "exit\nexit")
     }
 
+    fn join_lag(&self, out: &mut dyn Folder, port: &PortConfig, lag: &PortConfig) -> io::Result<()> {
+        let lag = spelt(Target::Fastpath, &lag.name);
+        writeln!(out, "configure\ninterface {lag}\nno port-channel static\nexit")?;
+        writeln!(out, "interface {}\naddport {lag}\nexit\nexit", port.name)
+    }
+
+    fn leave_lag(&self, out: &mut dyn Folder, port: &PortConfig, lag: &PortConfig) -> io::Result<()> {
+        let lag = spelt(Target::Fastpath, &lag.name);
+        writeln!(out, "configure\ninterface {}\ndeleteport {lag}\nexit\nexit", port.name)
+    }
+
     fn set(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
         writeln!(out, "configure")?;
         for (vlan, mac, port) in entries {
-            writeln!(out, "mac address-table static {mac} vlan {vlan} interface {port}")?;
+            writeln!(out, "mac address-table static {mac} vlan {vlan} interface {}", spelt(Target::Fastpath, port))?;
         }
         writeln!(out, "exit")
     }
@@ -222,16 +235,17 @@ impl Reader<'_> {
                 console.must_exist(&[vlan(number)?].into_iter().collect())
             }
             (ConfigSection::Database, ["no", "vlan", list]) => console.remove_vlans(&vlans(list)?),
-            (ConfigSection::Configure, ["interface", name]) => {
-                self.here = Some(console.slot(name)?);
+            (ConfigSection::Configure, ["interface", name @ ..]) if matches!(name, [_] | ["lag", _]) => {
+                let name = name.join(" ");
+                self.here = Some(console.slot(&name)?);
                 self.at = ConfigSection::Port;
-                console.enter_port(name)
+                console.enter_port(&name)
             }
             (
                 ConfigSection::Configure,
-                ["mac", "address-table", "static", address, "vlan", number, "interface", port],
+                ["mac", "address-table", "static", address, "vlan", number, "interface", port @ ..],
             ) => {
-                let slot = console.slot(port)?;
+                let slot = console.slot(&port.join(" "))?;
                 console.set_entry(vlan(number)?, mac(address)?, slot)
             }
             (ConfigSection::Configure, ["no", "mac", "address-table", "static", address, "vlan", number]) => {
@@ -254,6 +268,9 @@ impl Reader<'_> {
         let console = &mut self.console;
         let Some(slot) = self.here else { return unknown(words) };
         match words {
+            ["addport", "lag", number] => console.join_lag(number),
+            ["deleteport", "lag", _] => console.leave_lag(),
+            ["no", "port-channel", "static"] => console.set_lacp(true),
             ["shutdown"] => console.set_admin(Admin::Down),
             ["no", "shutdown"] => console.set_admin(Admin::Up),
             ["flowcontrol", "symmetric"] => console.set_flow_control(FlowControlMode::Pause),

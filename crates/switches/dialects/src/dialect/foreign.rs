@@ -226,6 +226,10 @@ pub(crate) fn section(target: Target, words: &[&str], ports: &PortIndex) -> Sect
         (_, ["interface", "range", ..]) => Section::Other,
         (Target::PowerConnect | Target::CiscoSb, ["interface", "vlan", number]) => numbers(number),
         (Target::PowerConnect | Target::EdgeCore, ["interface", "ethernet", name @ ..]) => port(name, |_| true),
+        (Target::PowerConnect | Target::TpLink, ["interface", "port-channel", number]) => {
+            Section::Port(format!("port-channel {number}"))
+        }
+        (Target::Fastpath, ["interface", "lag", number]) => Section::Port(format!("lag {number}")),
         (Target::CiscoSb, ["interface", name @ ..]) => port(name, |name| {
             has_kind(name, &["gi", "fa", "te", "tw", "fi", "po", "xg"], &["ethernet", "portchannel", "port-channel"])
         }),
@@ -325,8 +329,9 @@ pub fn is_business(target: Target, scope: &Scope, line: &str, ports: &PortIndex)
                     | "stacking"
             ),
             "qinq" | "vlan-mapping" | "vlan-translation" | "dot1q-tunnel" | "mac-vlan" | "eth-trunk"
-            | "port-isolate" | "channel-group" | "addport" | "flowcontrol" | "flow-control" | "shutdown" | "bridge"
-            | "pvid" | "frame-type" | "ingress-check" | "inactive" => true,
+            | "port-isolate" | "channel-group" | "addport" | "deleteport" | "port-channel" | "trunkport"
+            | "link-aggregation" | "flowcontrol" | "flow-control" | "shutdown" | "bridge" | "pvid" | "frame-type"
+            | "ingress-check" | "inactive" => true,
             "priority-flow-control" => true,
             "mac-address" | "mac" | "mac-address-table" => is_static(),
             "interface" => true,

@@ -11,7 +11,8 @@
 //! A port is hybrid from the factory and untagged in VLAN 1, or `auto` on newer releases, so the link type is always said.
 //! Untagged frames belong to the PVID and are dropped where the port is not in it. `unicast-suppression block outbound` keeps
 //! unknown unicast from leaving a port, and so for multicast and broadcast; `unicast-suppression 5` admits 5 % of the
-//! port's rate. Source: vendor's guide for the PVID; the
+//! port's rate. A LAG is `Eth-Trunk3` in mode `lacp`, which older releases call `lacp-static`; a port joins it with the factory's VLAN
+//! settings alone, and has them when it leaves. Source: vendor's guide for the PVID; the
 //! rest is believed.
 
 use std::io;
@@ -19,19 +20,22 @@ use std::io;
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_word, read_only,
     storm::{suppressed, suppression},
 };
 use crate::{
     Target,
-    console::{Console, Mode, Refusal, Tag},
-    text::{every_vlan, in_words, interpret, mac, mac_hyphen4, pieces, storm_limit, unknown, vlan, vlans_to},
+    console::{Console, Membership, Mode, Refusal, Tag},
+    names::spelt,
+    text::{
+        LineError, every_vlan, in_words, interpret, mac, mac_hyphen4, pieces, storm_limit, unknown, vlan, vlans_to,
+    },
 };
 use fabric::SpanningTree;
 use switch_model::{
-    SwitchConfig,
+    PortConfig, Slot, SwitchConfig,
     change::{Change, PortChange},
 };
 
@@ -53,7 +57,7 @@ impl Dialect for Huawei {
             learning: Learns::Always,
             blocks: FloodSet::ALL,
             storm_control: Ability::Has,
-            lags: Ability::Lacks,
+            lags: Lags::Made,
             lldp: Some(["lldp enable", "undo lldp enable"]),
             port_name: (is_word, "GigabitEthernet0/0/1"),
             basis: Basis::Untested,
@@ -70,22 +74,27 @@ impl Dialect for Huawei {
 
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
         read_only(files, |text| {
-            let mut console = Console::new(Target::Huawei, config, Mode::Hybrid, Refusal::ByPvid);
+            let mut console =
+                Console::new(Target::Huawei, config, Mode::Hybrid, Refusal::ByPvid).with(Membership::Factory);
             let mut view = View::System;
             let outcome = interpret(text, "#", |words| line(&mut console, &mut view, words));
+            let lags = console.check_lags();
             console.finish();
-            outcome
+            let line = text.lines().count().max(1);
+            outcome.and(lags.map_err(|message| vec![LineError { line, message }]))
         })
     }
 }
 
 impl Commands for Huawei {
     fn shut(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
-        ports.iter().try_for_each(|port| writeln!(out, "interface {port}\n shutdown\n quit"))
+        ports.iter().try_for_each(|port| writeln!(out, "interface {}\n shutdown\n quit", spelt(Target::Huawei, port)))
     }
 
     fn open(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
-        ports.iter().try_for_each(|port| writeln!(out, "interface {port}\n undo shutdown\n quit"))
+        ports
+            .iter()
+            .try_for_each(|port| writeln!(out, "interface {}\n undo shutdown\n quit", spelt(Target::Huawei, port)))
     }
 
     fn make_vlans(&self, out: &mut dyn Folder, vlans: &VlanSet) -> io::Result<()> {
@@ -97,7 +106,7 @@ impl Commands for Huawei {
     }
 
     fn port(&self, out: &mut dyn Folder, change: &PortChange<'_>) -> io::Result<()> {
-        writeln!(out, "interface {}", change.name())?;
+        writeln!(out, "interface {}", spelt(Target::Huawei, change.name()))?;
         if change.moves() {
             writeln!(out, " port link-type hybrid")?;
         }
@@ -114,7 +123,8 @@ impl Commands for Huawei {
         for piece in pieces(&change.leave, RUNS_MAX) {
             writeln!(out, " undo port hybrid vlan {}", in_words(&piece))?;
         }
-        match change.flow_control() {
+        // PAUSE is said to members of a LAG.
+        match change.flow_control().filter(|_| change.after.lag_number().is_none()) {
             Some(FlowControlMode::Pause) => writeln!(out, " flow-control")?,
             Some(_) => writeln!(out, " undo flow-control")?,
             None => {}
@@ -134,15 +144,34 @@ impl Commands for Huawei {
         writeln!(out, " quit")
     }
 
+    fn make_lag(&self, out: &mut dyn Folder, lag: Slot, after: &SwitchConfig) -> io::Result<()> {
+        writeln!(out, "interface {}\n mode lacp\n quit", spelt(Target::Huawei, &after.port(lag).name))
+    }
+
+    fn remove_lag(&self, out: &mut dyn Folder, lag: &str) -> io::Result<()> {
+        writeln!(out, "undo interface {}", spelt(Target::Huawei, lag))
+    }
+
+    fn join_lag(&self, out: &mut dyn Folder, port: &PortConfig, lag: &PortConfig) -> io::Result<()> {
+        let Some(number) = lag.lag_number() else { return Ok(()) };
+        writeln!(out, "interface {}\n port hybrid untagged vlan 1\n undo port link-type", port.name)?;
+        writeln!(out, " eth-trunk {}\n quit", number.get())
+    }
+
+    fn leave_lag(&self, out: &mut dyn Folder, port: &PortConfig, _lag: &PortConfig) -> io::Result<()> {
+        writeln!(out, "interface {}\n undo eth-trunk\n port link-type hybrid", port.name)?;
+        writeln!(out, " undo port hybrid vlan 1\n quit")
+    }
+
     fn set(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
         entries.iter().try_for_each(|(vlan, mac, port)| {
-            writeln!(out, "mac-address static {} {port} vlan {vlan}", mac_hyphen4(*mac))
+            writeln!(out, "mac-address static {} {} vlan {vlan}", mac_hyphen4(*mac), spelt(Target::Huawei, port))
         })
     }
 
     fn unset(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
         entries.iter().try_for_each(|(vlan, mac, port)| {
-            writeln!(out, "undo mac-address static {} {port} vlan {vlan}", mac_hyphen4(*mac))
+            writeln!(out, "undo mac-address static {} {} vlan {vlan}", mac_hyphen4(*mac), spelt(Target::Huawei, port))
         })
     }
 
@@ -168,6 +197,7 @@ fn line(console: &mut Console<'_>, view: &mut View, words: &[&str]) -> Result<()
             *view = View::System;
             Ok(())
         }
+        (View::System, ["undo", "interface", name @ ..]) => console.remove_lag(&name.concat()),
         (_, ["interface", name @ ..]) => {
             *view = View::Port;
             console.enter_port(&name.concat())
@@ -215,6 +245,11 @@ fn line(console: &mut Console<'_>, view: &mut View, words: &[&str]) -> Result<()
 
 fn port(console: &mut Console<'_>, words: &[&str]) -> Result<(), String> {
     match words {
+        ["mode", "lacp" | "lacp-static"] => console.set_lacp(true),
+        ["mode", "manual", ..] | ["undo", "mode"] => console.set_lacp(false),
+        ["eth-trunk", number] => console.join_lag(number),
+        ["undo", "eth-trunk"] => console.leave_lag(),
+        ["undo", "port", "link-type"] => console.set_mode(Mode::Hybrid),
         ["shutdown"] => console.set_admin(Admin::Down),
         ["undo", "shutdown"] => console.set_admin(Admin::Up),
         ["flow-control"] => console.set_flow_control(FlowControlMode::Pause),

@@ -22,7 +22,7 @@ use std::{fmt::Write as _, io};
 use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
     kept::{self, Extent, Keeper, Kept, Reading, base},
     linux_bridge::{Ports, is_device, learning_word},
 };
@@ -55,7 +55,7 @@ impl Dialect for Ifupdown2 {
             learning: Learns::AsTold,
             blocks: FloodSet::ALL,
             storm_control: Ability::Lacks,
-            lags: Ability::Lacks,
+            lags: Lags::Lacks,
             lldp: None,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,
@@ -128,7 +128,7 @@ impl Keeper for Ifupdown2 {
             None if read.extent == Extent::Whole => return whole("there is no espalier.intf, so no bridge"),
             None => {}
         }
-        let mut ports = Ports { bridge: true, default_pvid: None, config };
+        let mut ports = Ports::new(true, None, config);
         if let Some((index, file)) = by_name(BATCH) {
             kept::read_entries(file.text, &mut ports).map_err(at(*index))?;
         }
@@ -192,7 +192,7 @@ fn flags(port: &PortConfig) -> String {
 /// Reads ports and bridge, and whether the bridge's commands run the batch of entries.
 fn read_stanzas(text: &str, config: &mut SwitchConfig) -> Result<bool, Vec<LineError>> {
     let stanzas = vec![None; config.ports.len()];
-    let ports = Ports { bridge: false, default_pvid: None, config };
+    let ports = Ports::new(false, None, config);
     let mut reader = Reader {
         ports,
         at: ConfigSection::Top,

@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, io};
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_word, read_only,
 };
@@ -42,7 +42,7 @@ impl Dialect for Junos {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
-            lags: Ability::Lacks,
+            lags: Lags::Lacks,
             lldp: Some(["set protocols lldp interface all", "delete protocols lldp interface all"]),
             port_name: (is_word, "ge-0/0/1"),
             basis: Basis::Untested,

@@ -152,7 +152,7 @@ pub(super) fn read(keeper: &dyn Keeper, files: &[TextFile<'_>], config: &mut Swi
     let wrong = |line, message| vec![(at, LineError { line, message })];
     let mut said = config.clone();
     let mut done = Done::default();
-    let ports = Ports { bridge: true, default_pvid: keeper.default_pvid(), config };
+    let ports = Ports::new(true, keeper.default_pvid(), config);
     let mut commands = Script::new(ports);
     let outcome = interpret(script.text, "#", |words| {
         if commands.in_batch() { commands.line(words) } else { done.line(keeper, words, &mut commands) }

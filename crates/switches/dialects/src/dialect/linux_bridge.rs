@@ -9,18 +9,22 @@
 //! The kernel's rules: a bridge filters VLANs only if told so; a port it takes in joins the default PVID's VLAN, none here;
 //! `vlan add` sets the flags anew, so saying it without `pvid` takes the PVID away; an entry that is not `static` is the
 //! bridge's own address, and without `master` it is the port's. A port lets all floods out until it is told not to, and
-//! again when it has left the bridge. `set -e` stops at the first refusal, with ports still shut.
+//! again when it has left the bridge. LAGs are bonding devices, as [`super::bond`] says. `set -e` stops at the first refusal, with ports still shut.
 //! Tried on Debian's kernel (`make test SUITES=vm`).
 
 use std::{io, io::Write as _};
 
 use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
 
-use super::{Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged, read_only};
+use super::{
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, TextFile, Traits, Untagged, bond, lags, lags_made,
+    read_only, stands,
+};
+use crate::console::take_flow_control;
 use crate::text::{LineError, interpret, mac, unknown, vlan, vlans};
 use fabric::SpanningTree;
 use switch_model::{
-    PortConfig, PortLearning, Slot, SwitchConfig,
+    LagMembership, PortConfig, PortLearning, Slot, SwitchConfig,
     change::{Change, PortChange, Stage},
 };
 
@@ -50,7 +54,7 @@ impl Dialect for LinuxBridge {
             learning: Learns::AsTold,
             blocks: FloodSet::ALL,
             storm_control: Ability::Lacks,
-            lags: Ability::Lacks,
+            lags: Lags::Made,
             lldp: None,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Tested,
@@ -67,7 +71,7 @@ impl Dialect for LinuxBridge {
 
     fn read(&self, files: &[TextFile<'_>], config: &mut SwitchConfig) -> Result<(), FileErrors> {
         read_only(files, |text| {
-            let mut script = Script::new(Ports { bridge: true, default_pvid: None, config });
+            let mut script = Script::new(Ports::new(true, None, config));
             let outcome = interpret(text, "#", |words| script.line(words));
             let end = script.end(text);
             outcome.and(end)
@@ -80,12 +84,16 @@ pub(super) fn write(change: &Change<'_>, default_pvid: Option<VlanId>, out: &mut
     let mut ip = Vec::new();
     if change.stage == Stage::Prepare {
         writeln!(out, "set -eu\nip link delete dev {BRIDGE} type bridge 2>/dev/null || :")?;
+        for lag in lags(change.after) {
+            writeln!(out, "ip link delete dev {} type bond 2>/dev/null || :", change.after.port(lag).name)?;
+        }
         writeln!(
             ip,
             "link add name {BRIDGE} type bridge vlan_filtering 1 vlan_default_pvid 0 stp_state 0 mcast_snooping 0 \
              vlan_stats_enabled 1 vlan_stats_per_port 1"
         )?;
-        for port in &change.after.ports {
+        bond::begin(change, &mut ip)?;
+        for port in present(change.after) {
             writeln!(ip, "link set dev {} down", port.name)?;
         }
     } else if change.stage == Stage::Step {
@@ -94,6 +102,9 @@ pub(super) fn write(change: &Change<'_>, default_pvid: Option<VlanId>, out: &mut
     for port in change.shut() {
         writeln!(ip, "link set dev {port} down")?;
     }
+    if change.stage != Stage::Prepare {
+        bond::begin(change, &mut ip)?;
+    }
     if change.stage == Stage::Step {
         match (change.stops_spanning_tree(), change.starts_spanning_tree()) {
             (true, _) => writeln!(ip, "link set dev {BRIDGE} type bridge stp_state 0")?,
@@ -101,12 +112,8 @@ pub(super) fn write(change: &Change<'_>, default_pvid: Option<VlanId>, out: &mut
             _ => {}
         }
     }
-    let enslaved: Vec<&PortConfig> = match change.stage {
-        Stage::Prepare => change.after.ports.iter().collect(),
-        Stage::Open => Vec::new(),
-        Stage::Step => change.ports().filter(PortChange::begins).map(|port| port.after).collect(),
-    };
-    for PortConfig { name: port, learning, .. } in enslaved {
+    let enslaved = enslaved(change);
+    for PortConfig { name: port, learning, .. } in &enslaved {
         let learning = learning_word(*learning);
         writeln!(ip, "link set dev {port} master {BRIDGE}")?;
         writeln!(ip, "link set dev {port} type bridge_slave learning {learning}")?;
@@ -122,7 +129,8 @@ pub(super) fn write(change: &Change<'_>, default_pvid: Option<VlanId>, out: &mut
         }
     }
     if change.stage == Stage::Step {
-        for port in change.ports().filter(|port| !port.begins() && port.learning().is_some()) {
+        let is_enslaved = |port: &PortChange<'_>| enslaved.iter().any(|own| own.name == port.name());
+        for port in change.ports().filter(|port| !is_enslaved(port) && port.learning().is_some()) {
             let (name, learning) = (port.name(), learning_word(port.after.learning));
             writeln!(ip, "link set dev {name} type bridge_slave learning {learning}")?;
         }
@@ -131,8 +139,8 @@ pub(super) fn write(change: &Change<'_>, default_pvid: Option<VlanId>, out: &mut
 
     let mut bridge = Vec::new();
     if let Some(vlan) = default_pvid.filter(|_| change.stage == Stage::Step) {
-        for port in change.ports().filter(|port| port.begins() && !port.after.is_member(vlan)) {
-            writeln!(bridge, "vlan del dev {} vid {vlan}", port.name())?;
+        for port in enslaved.iter().filter(|port| !port.is_member(vlan)) {
+            writeln!(bridge, "vlan del dev {} vid {vlan}", port.name)?;
         }
     }
     for (vlan, mac, port) in change.entries_gone() {
@@ -146,7 +154,7 @@ pub(super) fn write(change: &Change<'_>, default_pvid: Option<VlanId>, out: &mut
     }
     batch(out, "bridge", &bridge)?;
 
-    for port in change.ports() {
+    for port in change.ports().filter(|port| port.after.lag_number().is_none()) {
         let state = match port.flow_control() {
             Some(FlowControlMode::Pause) => "on",
             Some(_) => "off",
@@ -157,6 +165,7 @@ pub(super) fn write(change: &Change<'_>, default_pvid: Option<VlanId>, out: &mut
     }
 
     let mut ip = Vec::new();
+    bond::end(change, &mut ip)?;
     if change.stage == Stage::Prepare {
         writeln!(ip, "link set dev {BRIDGE} up")?;
     }
@@ -164,6 +173,32 @@ pub(super) fn write(change: &Change<'_>, default_pvid: Option<VlanId>, out: &mut
         writeln!(ip, "link set dev {port} up")?;
     }
     batch(out, "ip", &ip)
+}
+
+/// Ports that are there: all but LAGs that nobody uses.
+pub(super) fn present(config: &SwitchConfig) -> impl Iterator<Item = &PortConfig> {
+    let ports = config.ports.iter().enumerate();
+    ports.filter(|(at, port)| port.lag_number().is_none() || stands(config, Slot::new(*at))).map(|(_, port)| port)
+}
+
+/// Whether a port is a member of a LAG, and so none of the bridge.
+pub(super) fn is_member(port: &PortConfig) -> bool {
+    matches!(port.lag, LagMembership::Of(_))
+}
+
+/// Ports that the bridge takes in.
+fn enslaved<'a>(change: &Change<'a>) -> Vec<&'a PortConfig> {
+    let made = || lags_made(change).map(|lag| change.after.port(lag));
+    match change.stage {
+        Stage::Prepare => present(change.after).filter(|port| !is_member(port)).collect(),
+        Stage::Open => made().collect(),
+        Stage::Step => {
+            let is_made = |port: &PortConfig| made().any(|lag| lag.name == port.name);
+            let comes = |port: &PortChange<'_>| port.begins() || port.leaves_lag().is_some();
+            let ports = change.ports().filter(|port| comes(port) && !is_made(port.after) && !is_member(port.after));
+            ports.map(|port| port.after).chain(made()).collect()
+        }
+    }
 }
 
 /// The kernel's word for whether a port learns.
@@ -226,12 +261,23 @@ pub(super) struct Ports<'a> {
     pub(super) bridge: bool,
     /// The VLAN that the bridge puts ports into that it takes in.
     pub(super) default_pvid: Option<VlanId>,
+    /// LAGs that are there.
+    pub(super) bonds: Vec<Slot>,
     pub(super) config: &'a mut SwitchConfig,
+}
+
+impl<'a> Ports<'a> {
+    /// The ports of a switch in this state.
+    pub(super) fn new(bridge: bool, default_pvid: Option<VlanId>, config: &'a mut SwitchConfig) -> Self {
+        let bonds = lags(config).filter(|lag| stands(config, *lag)).collect();
+        Self { bridge, default_pvid, bonds, config }
+    }
 }
 
 impl Ports<'_> {
     /// VLANs need no making in the kernel: those that exist are those that ports are in.
     pub(super) fn finish(self) {
+        take_flow_control(self.config);
         self.config.vlans = self.config.memberships();
         self.config.vlans.remove(VlanId::MIN);
     }
@@ -318,6 +364,9 @@ impl Ports<'_> {
 
     /// A line of `ip`, without the tool's name.
     pub(super) fn ip(&mut self, words: &[&str]) -> Result<(), String> {
+        if let Some(done) = self.bond(words) {
+            return done;
+        }
         match words {
             ["link", "add", "name", BRIDGE, "type", "bridge", options @ ..] => {
                 let has = |name: &str, value: &str| {
@@ -357,8 +406,16 @@ impl Ports<'_> {
                 if !self.bridge {
                     return Err(format!("there is no bridge {BRIDGE} yet"));
                 }
-                let default_pvid = self.default_pvid;
-                let port = self.port(name)?;
+                let (slot, default_pvid) = (self.slot(name)?, self.default_pvid);
+                if self.config.port(slot).lag_number().is_some() && !self.bonds.contains(&slot) {
+                    return Err(format!("there is no bond {name} yet"));
+                }
+                if is_member(self.config.port(slot)) {
+                    return Err(format!(
+                        "port {name} is a member of a bond, which is a port of the bridge in its place"
+                    ));
+                }
+                let port = &mut self.config.ports[slot.index()];
                 // A port learns until it is told not to.
                 port.learning = PortLearning::On;
                 // A port in no VLAN may be one that the bridge did not have; to one that it has, nothing happens.
@@ -398,6 +455,9 @@ impl Ports<'_> {
             [name, "rx", "off", "tx", "off", ..] => (name, FlowControlMode::Off),
             _ => return Err("PAUSE is wanted in both directions or in none".to_owned()),
         };
+        if self.config.port(self.slot(name)?).lag_number().is_some() {
+            return Err(format!("{name} is a bond, which has no PAUSE of its own: its members have it"));
+        }
         self.port(name)?.flow_control = mode;
         Ok(())
     }
@@ -465,6 +525,9 @@ impl<'a> Script<'a> {
             (ConfigSection::Shell, ["ip", "link", "delete", "dev", BRIDGE, "type", "bridge", ..]) => {
                 self.ports.delete();
                 Ok(())
+            }
+            (ConfigSection::Shell, ["ip", "link", "delete", "dev", name, "type", "bond", ..]) => {
+                self.ports.remove_any_bond(name)
             }
             (ConfigSection::Shell, ["ip", "-batch", "-", "<<'EOF'"]) => {
                 self.at = ConfigSection::Ip;

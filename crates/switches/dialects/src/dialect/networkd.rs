@@ -16,7 +16,7 @@ use std::{fmt::Write as _, io};
 use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
     kept::{self, Extent, Keeper, Kept, Reading, base},
     linux_bridge::{Ports, is_device, learning_word},
 };
@@ -46,7 +46,7 @@ impl Dialect for Networkd {
             learning: Learns::AsTold,
             blocks: FloodSet::NONE.with(FloodKind::UnknownUnicast).with(FloodKind::Multicast),
             storm_control: Ability::Lacks,
-            lags: Ability::Lacks,
+            lags: Lags::Lacks,
             lldp: None,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,
@@ -112,7 +112,7 @@ impl Keeper for Networkd {
         let mut errors: FileErrors = Vec::new();
         let known = read.extent == Extent::Part;
         let mut seen = Seen { filtering: known, service: known, wanted: known };
-        let mut ports = Ports { bridge: true, default_pvid: None, config };
+        let mut ports = Ports::new(true, None, config);
         for name in read.removed.iter().filter_map(|name| name.strip_prefix("20-")?.strip_suffix(".network")) {
             let removed = ports.leave_bridge(name).and_then(|()| ports.slot(name));
             match removed {

@@ -7,20 +7,22 @@
 //!                            VLAN 2                → out of every tagged member; strip; out of every untagged one
 //! ```
 //! A rule never sends a frame back out of the port that it came in by, as a bridge does not. All rules change at once, in a
-//! bundle. Tried in the userspace datapath.
+//! bundle. To rules, a member of Open vSwitch's own bonds is a port by itself, and only `NORMAL` spreads frames over a bond; so a LAG is
+//! a bonding device of the kernel, as [`super::bond`] says, and one port of the bridge. Tried in the userspace datapath.
 
 use std::{collections::BTreeMap, io, io::Write as _};
 
 use fabric::{Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged,
-    linux_bridge::{Ports, is_device},
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, TextFile, Traits, Untagged, bond, lags, lags_removed,
+    linux_bridge::{Ports, is_device, is_member, present},
     read_only,
 };
+use crate::console::take_flow_control;
 use crate::text::{LineError, interpret, mac, unknown, vlan};
 use switch_model::{
-    Slot, SwitchConfig,
+    PortConfig, Slot, SwitchConfig,
     change::{Change, PortChange, Stage},
 };
 
@@ -42,7 +44,7 @@ impl Dialect for OpenVswitch {
             learning: Learns::Never,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
-            lags: Ability::Lacks,
+            lags: Lags::Made,
             lldp: None,
             port_name: (|name| is_device(name) && name.starts_with(|c: char| c.is_ascii_alphabetic()), "eth1"),
             basis: Basis::Tested,
@@ -60,7 +62,10 @@ impl Dialect for OpenVswitch {
                 out,
                 "ovs-vsctl --may-exist add-br {BRIDGE} -- set bridge {BRIDGE} fail_mode=secure stp_enable=false"
             )?;
-            for port in &change.after.ports {
+            for lag in lags(change.after) {
+                writeln!(out, "ip link delete dev {} type bond 2>/dev/null || :", change.after.port(lag).name)?;
+            }
+            for port in present(change.after).filter(|port| port.lag_number().is_none()) {
                 writeln!(out, "ip link set dev {} down", port.name)?;
             }
         } else if change.stage == Stage::Step {
@@ -69,13 +74,16 @@ impl Dialect for OpenVswitch {
         for port in change.shut() {
             writeln!(out, "ip link set dev {port} down")?;
         }
-        let taken: Vec<&str> = match change.stage {
-            Stage::Prepare => change.after.ports.iter().map(|port| port.name.as_str()).collect(),
+        let mut bonds = Vec::new();
+        bond::begin(change, &mut bonds)?;
+        write_ip(out, &bonds)?;
+        let taken: Vec<&PortConfig> = match change.stage {
+            Stage::Prepare => present(change.after).filter(|port| !is_member(port)).collect(),
             Stage::Open => Vec::new(),
-            Stage::Step => change.ports().filter(PortChange::begins).map(|port| port.after.name.as_str()).collect(),
+            Stage::Step => change.ports().filter(PortChange::begins).map(|port| port.after).collect(),
         };
-        for port in taken {
-            writeln!(out, "ovs-vsctl --may-exist add-port {BRIDGE} {port}")?;
+        for PortConfig { name, .. } in taken {
+            writeln!(out, "ovs-vsctl --may-exist add-port {BRIDGE} {name}")?;
         }
         let (before, after) = (rules(change.before), rules(change.after));
         if change.stage == Stage::Prepare || before != after {
@@ -92,7 +100,7 @@ impl Dialect for OpenVswitch {
             }
             writeln!(out, "EOF")?;
         }
-        for port in change.ports() {
+        for port in change.ports().filter(|port| port.after.lag_number().is_none()) {
             let state = match port.flow_control() {
                 Some(FlowControlMode::Pause) => "on",
                 Some(_) => "off",
@@ -101,6 +109,21 @@ impl Dialect for OpenVswitch {
             let name = port.name();
             writeln!(out, "ethtool -A {name} rx {state} tx {state} || echo \"{name}: the card refuses PAUSE\" >&2")?;
         }
+        // A member of a bond is no port of the bridge; rules name ports until here.
+        let given: Vec<&PortConfig> = match change.stage {
+            Stage::Prepare => change.after.ports.iter().filter(|port| is_member(port)).collect(),
+            Stage::Open => Vec::new(),
+            Stage::Step => change.ports().filter(|port| port.joins_lag().is_some()).map(|port| port.after).collect(),
+        };
+        for PortConfig { name, .. } in given {
+            writeln!(out, "ovs-vsctl --if-exists del-port {BRIDGE} {name}")?;
+        }
+        for lag in lags_removed(change) {
+            writeln!(out, "ovs-vsctl --if-exists del-port {BRIDGE} {}", change.before.port(lag).name)?;
+        }
+        let mut bonds = Vec::new();
+        bond::end(change, &mut bonds)?;
+        write_ip(out, &bonds)?;
         for port in change.opened() {
             writeln!(out, "ip link set dev {port} up")?;
         }
@@ -111,12 +134,27 @@ impl Dialect for OpenVswitch {
         read_only(files, |text| {
             let flows = rules(config).into_iter().filter_map(|(rule, actions)| Flow::of(&rule, &actions, config).ok());
             let flows = flows.map(|flow| (flow.key(), flow)).collect();
-            let mut reader = Reader { config, flows, in_bundle: false };
+            let ports = Ports::new(true, None, config);
+            // VLANs are what the rules say, in the end.
+            for port in &mut ports.config.ports {
+                (port.pvid, port.tagged, port.untagged) = (None, VlanSet::new(), VlanSet::new());
+            }
+            let mut reader = Reader { ports, flows, in_bundle: false };
             interpret(text, "#", |words| reader.line(words))?;
             let line = text.lines().count().max(1);
             reader.finish().map_err(|message| vec![LineError { line, message }])
         })
     }
+}
+
+/// Lines of `ip` as commands of their own.
+fn write_ip(out: &mut Output<'_>, lines: &[u8]) -> io::Result<()> {
+    let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.into_iter().try_for_each(|line| {
+        out.write_all(b"ip ")?;
+        out.write_all(line)?;
+        out.write_all(b"\n")
+    })
 }
 
 /// The rules that make a switch: match, and actions.
@@ -269,7 +307,7 @@ fn split_actions(actions: &str) -> Vec<&str> {
 }
 
 struct Reader<'a> {
-    config: &'a mut SwitchConfig,
+    ports: Ports<'a>,
     flows: BTreeMap<Key, Flow>,
     in_bundle: bool,
 }
@@ -280,12 +318,12 @@ impl Reader<'_> {
             ["EOF"] if self.in_bundle => self.in_bundle = false,
             ["delete"] if self.in_bundle => self.flows.clear(),
             ["delete_strict", rule] if self.in_bundle => {
-                let key = Flow::key_of(rule, self.config)?;
+                let key = Flow::key_of(rule, self.ports.config)?;
                 self.flows.remove(&key).ok_or_else(|| format!("there is no rule {rule} to delete"))?;
             }
             ["add", rule] if self.in_bundle => {
                 let (rule, actions) = rule.split_once(",actions=").ok_or("the rule has no actions")?;
-                let flow = Flow::of(rule, actions, self.config)?;
+                let flow = Flow::of(rule, actions, self.ports.config)?;
                 self.flows.insert(flow.key(), flow);
             }
             _ if self.in_bundle => return unknown(words),
@@ -295,17 +333,25 @@ impl Reader<'_> {
                     return Err("without fail_mode=secure the bridge floods when it has no rules".to_owned());
                 }
                 let spanning_tree = settings.contains(&"stp_enable=true") || settings.contains(&"rstp_enable=true");
-                self.config.spanning_tree =
+                self.ports.config.spanning_tree =
                     if spanning_tree { fabric::SpanningTree::On } else { fabric::SpanningTree::Off };
             }
             ["ovs-vsctl", "--may-exist", "add-port", BRIDGE, port] => {
-                self.config.slot(port).ok_or_else(|| format!("the switch has no port {port}"))?;
+                let slot = self.ports.slot(port)?;
+                let config = &self.ports.config;
+                if is_member(config.port(slot))
+                    || (config.port(slot).lag_number().is_some() && !self.ports.bonds.contains(&slot))
+                {
+                    return Err(format!("{port} is a member of a bond, or a bond that is not there"));
+                }
+            }
+            ["ovs-vsctl", "--if-exists", "del-port", BRIDGE, port] => {
+                self.ports.slot(port)?;
             }
             ["ovs-ofctl", "--bundle", "add-flows", BRIDGE, "-", "<<'EOF'"] => self.in_bundle = true,
-            ["ip", rest @ ..] => return Ports { bridge: true, default_pvid: None, config: self.config }.ip(rest),
-            ["ethtool", "-A", rest @ ..] => {
-                return Ports { bridge: true, default_pvid: None, config: self.config }.pause(rest);
-            }
+            ["ip", "link", "delete", "dev", name, "type", "bond", ..] => return self.ports.remove_any_bond(name),
+            ["ip", rest @ ..] => return self.ports.ip(rest),
+            ["ethtool", "-A", rest @ ..] => return self.ports.pause(rest),
             _ => return unknown(words),
         }
         Ok(())
@@ -313,13 +359,14 @@ impl Reader<'_> {
 
     /// The ports and entries that behave as the rules do.
     fn finish(self) -> Result<(), String> {
-        let Self { config, flows, in_bundle } = self;
+        let Self { ports: Ports { config, .. }, flows, in_bundle } = self;
         if in_bundle {
             return Err("the bundle has no EOF".to_owned());
         }
         for port in &mut config.ports {
             (port.pvid, port.tagged, port.untagged) = (None, VlanSet::new(), VlanSet::new());
         }
+        take_flow_control(config);
         config.entries.clear();
         for flow in flows.values() {
             match flow {
@@ -337,6 +384,11 @@ impl Reader<'_> {
                 }
                 Flow::Enter { .. } | Flow::Drop { .. } => {}
             }
+        }
+        let member =
+            config.ports.iter().find(|port| is_member(port) && !(port.members().is_empty() && port.pvid.is_none()));
+        if let Some(port) = member {
+            return Err(format!("rules name port {}, which is a member of a bond", port.name));
         }
         // A port is a member in both directions, and an entry treats the tag as the flood does.
         for (index, port) in config.ports.iter().enumerate() {

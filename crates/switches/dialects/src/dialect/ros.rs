@@ -7,26 +7,28 @@
 //! ```
 //! A port is in access mode in VLAN 1 until it is told to be *general*; in general mode it filters at ingress, and it is
 //! in VLAN 1 until that is removed. The newer generation enters addresses globally, and keeps unknown unicast from leaving a
-//! port by `bridge unicast unknown filtering`. Sources: the vendors' CLI guides for
+//! port by `bridge unicast unknown filtering`. LAGs are there from the factory; `channel-group 3 mode auto` is LACP, and a member's own
+//! VLANs count again when it leaves. Sources: the vendors' CLI guides for
 //! VLANs; the addresses' newer form is believed.
 
 use std::io;
 
-use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, LagNumber, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_word, read_only,
 };
 use crate::{
     Target,
     console::{Console, Frames, Mode, Refusal, Tag},
+    names::spelt,
     text::{interpret, mac, pieces, unknown, vlan, vlans},
 };
 use fabric::{IngressFilter, SpanningTree};
 use switch_model::{
-    SwitchConfig,
+    PortConfig, SwitchConfig,
     change::{Change, PortChange},
 };
 
@@ -50,9 +52,15 @@ impl Ros {
     }
 
     fn enter(&self, port: &str) -> String {
+        format!("interface {}", self.kind_and_name(port))
+    }
+
+    /// A port, behind the word for its kind where the language has one.
+    fn kind_and_name(&self, port: &str) -> String {
+        let name = spelt(self.target(), port);
         match self {
-            Self::PowerConnect => format!("interface ethernet {port}"),
-            Self::CiscoSb => format!("interface {port}"),
+            Self::PowerConnect if LagNumber::of_port(port).is_none() => format!("ethernet {name}"),
+            Self::PowerConnect | Self::CiscoSb => name.into_owned(),
         }
     }
 }
@@ -72,7 +80,7 @@ impl Dialect for Ros {
                 Self::CiscoSb => FloodSet::NONE.with(FloodKind::UnknownUnicast),
             },
             storm_control: Ability::Lacks,
-            lags: Ability::Lacks,
+            lags: Lags::Standing,
             lldp: match self {
                 Self::PowerConnect => None,
                 Self::CiscoSb => Some(["lldp run", "no lldp run"]),
@@ -169,13 +177,26 @@ impl Commands for Ros {
         writeln!(out, "exit")
     }
 
+    fn join_lag(&self, out: &mut dyn Folder, port: &PortConfig, lag: &PortConfig) -> io::Result<()> {
+        let Some(number) = lag.lag_number() else { return Ok(()) };
+        writeln!(out, "{}\nchannel-group {} mode auto\nexit", self.enter(&port.name), number.get())
+    }
+
+    fn leave_lag(&self, out: &mut dyn Folder, port: &PortConfig, _lag: &PortConfig) -> io::Result<()> {
+        writeln!(out, "{}\nno channel-group\nexit", self.enter(&port.name))
+    }
+
     fn set(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
         match self {
-            Self::PowerConnect => {
-                by_vlan(out, entries, |out, (_, mac, port)| writeln!(out, "bridge address {mac} ethernet {port}"))
-            }
+            Self::PowerConnect => by_vlan(out, entries, |out, (_, mac, port)| {
+                writeln!(out, "bridge address {mac} {}", self.kind_and_name(port))
+            }),
             Self::CiscoSb => entries.iter().try_for_each(|(vlan, mac, port)| {
-                writeln!(out, "mac address-table static {mac} vlan {vlan} interface {port} permanent")
+                writeln!(
+                    out,
+                    "mac address-table static {mac} vlan {vlan} interface {} permanent",
+                    spelt(self.target(), port)
+                )
             }),
         }
     }
@@ -250,6 +271,7 @@ impl Reader<'_> {
             (_, ["interface", rest @ ..]) => {
                 let name = match (self.generation, rest) {
                     (Ros::PowerConnect, ["ethernet", name]) => name.to_string(),
+                    (Ros::PowerConnect, ["port-channel", number]) => format!("port-channel {number}"),
                     (Ros::CiscoSb, [_] | [_, _]) if rest[0] != "range" => rest.concat(),
                     _ => return unknown(words),
                 };
@@ -263,10 +285,15 @@ impl Reader<'_> {
             (ConfigSection::Database, ["no", "vlan", list]) => console.remove_vlans(&vlans(list)?),
             (ConfigSection::Vlan(number), ["bridge", "address", address, rest @ ..]) => {
                 let port = match rest {
-                    ["ethernet", port] | ["ethernet", port, "permanent"] | ["permanent", "ethernet", port] => port,
+                    ["ethernet", port] | ["ethernet", port, "permanent"] | ["permanent", "ethernet", port] => {
+                        (*port).to_owned()
+                    }
+                    ["port-channel", number] | ["port-channel", number, "permanent"] => {
+                        format!("port-channel {number}")
+                    }
                     _ => return unknown(words),
                 };
-                let slot = console.slot(port)?;
+                let slot = console.slot(&port)?;
                 console.set_entry(*number, mac(address)?, slot)
             }
             (ConfigSection::Vlan(number), ["no", "bridge", "address", address]) => {
@@ -312,6 +339,8 @@ impl Reader<'_> {
             ["no", "bridge", "unicast", "unknown"] if matches!(self.generation, Ros::CiscoSb) => {
                 console.unblock(FloodKind::UnknownUnicast)
             }
+            ["channel-group", number, "mode", "auto"] => console.join_lag(number),
+            ["no", "channel-group"] => console.leave_lag(),
             ["shutdown"] => console.set_admin(Admin::Down),
             ["no", "shutdown"] => console.set_admin(Admin::Up),
             ["flowcontrol", "on"] => console.set_flow_control(FlowControlMode::Pause),

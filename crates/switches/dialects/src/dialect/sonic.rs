@@ -31,7 +31,8 @@ use serde_json::{Map, Value, json};
 
 use self::reader::{fresh, read, turn};
 use super::{
-    Ability, Dialect, FileErrors, Full, Learns, Output, PRIORITIES, TextFile, Traits, Untagged, is_word, read_only,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, PRIORITIES, TextFile, Traits, Untagged, is_word,
+    read_only,
 };
 use switch_model::{
     Slot, SwitchConfig,
@@ -68,7 +69,7 @@ impl Dialect for Sonic {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
-            lags: Ability::Lacks,
+            lags: Lags::Lacks,
             lldp: None,
             port_name: (|name| is_word(name) && !name.contains('/'), "Ethernet0"),
             basis: Basis::Untested,

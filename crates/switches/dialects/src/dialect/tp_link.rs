@@ -7,26 +7,28 @@
 //!                     no switchport general allowed vlan 1
 //!   mac address-table static 02:00:00:00:00:01 vid 2 interface gigabitEthernet 1/0/1
 //! ```
-//! Ports are general from the factory, untagged in VLAN 1, and filter at ingress. Source: vendor's guide for VLANs; addresses
+//! Ports are general from the factory, untagged in VLAN 1, and filter at ingress. A LAG is `port-channel 3`, and
+//! `channel-group 3 mode active` is LACP. Source: vendor's guide for VLANs; addresses
 //! and frame types are believed.
 
 use std::io;
 
-use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodSet, FlowControlMode, LagNumber, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_numbers, read_only,
 };
 use crate::{
     Target,
     console::{Console, Frames, Mode, Refusal, Tag},
+    names::spelt,
     text::{interpret, mac, pieces, unknown, vlan, vlans},
 };
 use fabric::SpanningTree;
 use switch_model::{
-    SwitchConfig,
+    PortConfig, SwitchConfig,
     change::{Change, PortChange},
 };
 
@@ -48,7 +50,7 @@ impl Dialect for TpLink {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
-            lags: Ability::Lacks,
+            lags: Lags::Standing,
             lldp: Some(["lldp", "no lldp"]),
             port_name: (|name| is_numbers(name, 3..=3), "1/0/1"),
             basis: Basis::Untested,
@@ -76,11 +78,11 @@ impl Dialect for TpLink {
 
 impl Commands for TpLink {
     fn shut(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
-        ports.iter().try_for_each(|port| writeln!(out, "interface gigabitEthernet {port}\n  shutdown\nexit"))
+        ports.iter().try_for_each(|port| writeln!(out, "interface {}\n  shutdown\nexit", kind_and_name(port)))
     }
 
     fn open(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
-        ports.iter().try_for_each(|port| writeln!(out, "interface gigabitEthernet {port}\n  no shutdown\nexit"))
+        ports.iter().try_for_each(|port| writeln!(out, "interface {}\n  no shutdown\nexit", kind_and_name(port)))
     }
 
     fn make_vlans(&self, out: &mut dyn Folder, vlans: &VlanSet) -> io::Result<()> {
@@ -92,7 +94,7 @@ impl Commands for TpLink {
     }
 
     fn port(&self, out: &mut dyn Folder, change: &PortChange<'_>) -> io::Result<()> {
-        writeln!(out, "interface gigabitEthernet {}", change.name())?;
+        writeln!(out, "interface {}", kind_and_name(change.name()))?;
         for (joined, tag) in [(&change.join_tagged, "tagged"), (&change.join_untagged, "untagged")] {
             for piece in pieces(joined, RUNS_MAX) {
                 writeln!(out, "  switchport general allowed vlan {piece} {tag}")?;
@@ -122,15 +124,25 @@ impl Commands for TpLink {
         writeln!(out, "exit")
     }
 
+    fn join_lag(&self, out: &mut dyn Folder, port: &PortConfig, lag: &PortConfig) -> io::Result<()> {
+        let Some(number) = lag.lag_number() else { return Ok(()) };
+        let port = kind_and_name(&port.name);
+        writeln!(out, "interface {port}\n  channel-group {} mode active\nexit", number.get())
+    }
+
+    fn leave_lag(&self, out: &mut dyn Folder, port: &PortConfig, _lag: &PortConfig) -> io::Result<()> {
+        writeln!(out, "interface {}\n  no channel-group\nexit", kind_and_name(&port.name))
+    }
+
     fn set(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
         entries.iter().try_for_each(|(vlan, mac, port)| {
-            writeln!(out, "mac address-table static {mac} vid {vlan} interface gigabitEthernet {port}")
+            writeln!(out, "mac address-table static {mac} vid {vlan} interface {}", kind_and_name(port))
         })
     }
 
     fn unset(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
         entries.iter().try_for_each(|(vlan, mac, port)| {
-            writeln!(out, "no mac address-table static {mac} vid {vlan} interface gigabitEthernet {port}")
+            writeln!(out, "no mac address-table static {mac} vid {vlan} interface {}", kind_and_name(port))
         })
     }
 
@@ -143,10 +155,23 @@ impl Commands for TpLink {
     }
 }
 
+/// A port, behind the word for its kind.
+fn kind_and_name(port: &str) -> String {
+    match LagNumber::of_port(port) {
+        Some(_) => spelt(Target::TpLink, port).into_owned(),
+        None => format!("gigabitEthernet {port}"),
+    }
+}
+
 enum ConfigSection {
     Top,
     Vlan,
     Port,
+}
+
+/// A port's name behind the word for its kind, which the names of LAGs need.
+fn said(kind: &str, name: &str) -> String {
+    if kind == "port-channel" { format!("{kind} {name}") } else { name.to_owned() }
 }
 
 fn line(console: &mut Console<'_>, at: &mut ConfigSection, words: &[&str]) -> Result<(), String> {
@@ -160,6 +185,10 @@ fn line(console: &mut Console<'_>, at: &mut ConfigSection, words: &[&str]) -> Re
             *at = ConfigSection::Port;
             console.enter_port(name)
         }
+        (_, ["interface", "port-channel", number]) => {
+            *at = ConfigSection::Port;
+            console.enter_port(&format!("port-channel {number}"))
+        }
         (ConfigSection::Vlan, ["name", _]) => Ok(()),
         (ConfigSection::Top | ConfigSection::Vlan, ["vlan", list]) => {
             *at = ConfigSection::Vlan;
@@ -169,16 +198,37 @@ fn line(console: &mut Console<'_>, at: &mut ConfigSection, words: &[&str]) -> Re
         (ConfigSection::Top, ["no", "vlan", list]) => console.remove_vlans(&vlans(list)?),
         (
             ConfigSection::Top,
-            ["mac", "address-table", "static", address, "vid", number, "interface", "gigabitEthernet", port],
+            [
+                "mac",
+                "address-table",
+                "static",
+                address,
+                "vid",
+                number,
+                "interface",
+                kind @ ("gigabitEthernet" | "port-channel"),
+                port,
+            ],
         ) => {
-            let slot = console.slot(port)?;
+            let slot = console.slot(&said(kind, port))?;
             console.set_entry(vlan(number)?, mac(address)?, slot)
         }
         (
             ConfigSection::Top,
-            ["no", "mac", "address-table", "static", address, "vid", number, "interface", "gigabitEthernet", port],
+            [
+                "no",
+                "mac",
+                "address-table",
+                "static",
+                address,
+                "vid",
+                number,
+                "interface",
+                kind @ ("gigabitEthernet" | "port-channel"),
+                port,
+            ],
         ) => {
-            console.slot(port)?;
+            console.slot(&said(kind, port))?;
             console.unset_entry(vlan(number)?, mac(address)?)
         }
         (ConfigSection::Top, ["lldp"]) => {
@@ -204,6 +254,8 @@ fn line(console: &mut Console<'_>, at: &mut ConfigSection, words: &[&str]) -> Re
 
 fn port(console: &mut Console<'_>, words: &[&str]) -> Result<(), String> {
     match words {
+        ["channel-group", number, "mode", "active"] => console.join_lag(number),
+        ["no", "channel-group"] => console.leave_lag(),
         ["shutdown"] => console.set_admin(Admin::Down),
         ["no", "shutdown"] => console.set_admin(Admin::Up),
         ["flow-control"] => console.set_flow_control(FlowControlMode::Pause),

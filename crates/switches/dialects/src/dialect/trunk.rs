@@ -16,26 +16,30 @@
 //! the native VLAN have no tag; it is VLAN 1 unless named, and untagged frames are dropped where the trunk does not allow
 //! it. EOS, as 802.1Q proposes, serves priorities 0 and 1 in each other's class until told otherwise; a port that is
 //! not told to trust the priority of frames may go by their DSCP, and a trusted priority leaves as it came. IOS keeps unknown
-//! unicast and multicast from leaving a port by `switchport block`, and limits floods that come in by `storm-control`. Sources: the
+//! unicast and multicast from leaving a port by `switchport block`, and limits floods that come in by `storm-control`. A LAG is `Port-channel3`, and
+//! `channel-group 3 mode active` is LACP. On EOS a member's own VLANs count again when it leaves; on IOS it has those of the LAG, is
+//! suspended while it has others, and keeps them when it leaves. Sources: the
 //! vendors' guides; nobody has tried it here.
 
-use std::io;
+use std::{collections::BTreeSet, io};
 
 use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Learns, Output, PRIORITIES, TextFile, Traits, Untagged, are_apart,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, PRIORITIES, TextFile, Traits, Untagged, absent,
+    are_apart,
     commands::{Commands, Entry, give},
-    is_word, read_only, storm,
+    is_word, lags, read_only, stands, storm,
 };
 use crate::{
     Target,
-    names::{PortIndex, no_such_port},
+    console::{no_such_lag, take_flow_control},
+    names::{PortIndex, no_such_port, spelt},
     text::{every_vlan, interpret, mac, mac_dot4, pieces, storm_limit, unknown, vlan, vlans},
 };
 use fabric::SpanningTree;
 use switch_model::{
-    PortConfig, Slot, SwitchConfig,
+    LagMembership, PortConfig, Slot, SwitchConfig,
     change::{Change, PortChange},
 };
 
@@ -72,7 +76,7 @@ impl Dialect for Trunk {
                 Self::Eos => Ability::Lacks,
                 Self::Ios => Ability::Has,
             },
-            lags: Ability::Lacks,
+            lags: Lags::Made,
             lldp: Some(["lldp run", "no lldp run"]),
             port_name: (is_word, "Ethernet1"),
             basis: Basis::Untested,
@@ -100,11 +104,11 @@ impl Dialect for Trunk {
 
 impl Commands for Trunk {
     fn shut(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
-        ports.iter().try_for_each(|port| writeln!(out, "interface {port}\n shutdown\n exit"))
+        ports.iter().try_for_each(|port| writeln!(out, "interface {}\n shutdown\n exit", spelt(self.target(), port)))
     }
 
     fn open(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
-        ports.iter().try_for_each(|port| writeln!(out, "interface {port}\n no shutdown\n exit"))
+        ports.iter().try_for_each(|port| writeln!(out, "interface {}\n no shutdown\n exit", spelt(self.target(), port)))
     }
 
     fn make_vlans(&self, out: &mut dyn Folder, vlans: &VlanSet) -> io::Result<()> {
@@ -116,7 +120,7 @@ impl Commands for Trunk {
     }
 
     fn port(&self, out: &mut dyn Folder, change: &PortChange<'_>) -> io::Result<()> {
-        writeln!(out, "interface {}", change.name())?;
+        writeln!(out, "interface {}", spelt(self.target(), change.name()))?;
         let is_fresh = is_access(change.before);
         if is_fresh {
             writeln!(out, " switchport mode trunk\n switchport trunk allowed vlan none")?;
@@ -149,9 +153,52 @@ impl Commands for Trunk {
             }
         }
         if let Some(mode) = change.flow_control() {
-            self.flow_control(out, &change.before.flow_control, mode)?;
+            match change.after.lag_number() {
+                None => self.flow_control(out, &change.before.flow_control, mode)?,
+                // Its members have it, and it says by what their frames go.
+                Some(_) => match (lanes(&change.before.flow_control), lanes(mode)) {
+                    (0, 1..) => writeln!(out, " qos trust cos")?,
+                    (1.., 0) => writeln!(out, " default qos trust")?,
+                    _ => {}
+                },
+            }
         }
         writeln!(out, " exit")
+    }
+
+    fn make_lag(&self, out: &mut dyn Folder, lag: Slot, after: &SwitchConfig) -> io::Result<()> {
+        writeln!(out, "interface {}\n exit", spelt(self.target(), &after.port(lag).name))
+    }
+
+    fn remove_lag(&self, out: &mut dyn Folder, lag: &str) -> io::Result<()> {
+        writeln!(out, "no interface {}", spelt(self.target(), lag))
+    }
+
+    fn join_lag(&self, out: &mut dyn Folder, port: &PortConfig, lag: &PortConfig) -> io::Result<()> {
+        let Some(number) = lag.lag_number() else { return Ok(()) };
+        writeln!(out, "interface {}\n channel-group {} mode active", port.name, number.get())?;
+        if matches!(self, Self::Ios) {
+            // A member with other VLANs is suspended, so it gets them only now.
+            writeln!(out, " switchport mode trunk")?;
+            for piece in pieces(&lag.members(), RUNS_MAX) {
+                writeln!(out, " switchport trunk allowed vlan add {piece}")?;
+            }
+            if let Some(native) = lag.pvid {
+                writeln!(out, " switchport trunk native vlan {native}")?;
+            }
+        }
+        writeln!(out, " exit")
+    }
+
+    fn leave_lag(&self, out: &mut dyn Folder, port: &PortConfig, lag: &PortConfig) -> io::Result<()> {
+        writeln!(out, "interface {}", port.name)?;
+        if matches!(self, Self::Ios) {
+            writeln!(out, " switchport trunk allowed vlan none")?;
+            if lag.pvid.is_some() {
+                writeln!(out, " no switchport trunk native vlan")?;
+            }
+        }
+        writeln!(out, " no channel-group\n exit")
     }
 
     fn serve_classes(&self, out: &mut dyn Folder) -> io::Result<()> {
@@ -164,13 +211,23 @@ impl Commands for Trunk {
 
     fn set(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
         entries.iter().try_for_each(|(vlan, mac, port)| {
-            writeln!(out, "mac address-table static {} vlan {vlan} interface {port}", mac_dot4(*mac))
+            writeln!(
+                out,
+                "mac address-table static {} vlan {vlan} interface {}",
+                mac_dot4(*mac),
+                spelt(self.target(), port)
+            )
         })
     }
 
     fn unset(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
         entries.iter().try_for_each(|(vlan, mac, port)| {
-            writeln!(out, "no mac address-table static {} vlan {vlan} interface {port}", mac_dot4(*mac))
+            writeln!(
+                out,
+                "no mac address-table static {} vlan {vlan} interface {}",
+                mac_dot4(*mac),
+                spelt(self.target(), port)
+            )
         })
     }
 
@@ -197,6 +254,11 @@ impl Trunk {
         }
     }
 
+    /// Whether members of a LAG have its VLANs, and keep them when they leave.
+    fn mirrors(&self) -> bool {
+        matches!(self, Self::Ios)
+    }
+
     /// How many classes ports may tell apart.
     fn classes(&self) -> usize {
         match self {
@@ -206,10 +268,6 @@ impl Trunk {
     }
 
     fn flow_control(&self, out: &mut dyn Folder, before: &FlowControlMode, to: &FlowControlMode) -> io::Result<()> {
-        let lanes = |mode: &FlowControlMode| match mode {
-            FlowControlMode::Pfc { lanes } => *lanes,
-            FlowControlMode::Off | FlowControlMode::Pause => 0,
-        };
         let (old, new) = (lanes(before), lanes(to));
         if *before == FlowControlMode::Pause {
             writeln!(out, " flowcontrol send off\n flowcontrol receive off")?;
@@ -232,12 +290,21 @@ impl Trunk {
     }
 }
 
+/// How many classes are lossless.
+fn lanes(mode: &FlowControlMode) -> u8 {
+    match mode {
+        FlowControlMode::Pfc { lanes } => *lanes,
+        FlowControlMode::Off | FlowControlMode::Pause => 0,
+    }
+}
+
 /// Whether a port is as it came out of the box.
 fn is_access(port: &PortConfig) -> bool {
     port.untagged.contains(VlanId::MIN)
 }
 
 /// What a port remembers.
+#[derive(Clone)]
 struct Memory {
     trunk: bool,
     access: VlanId,
@@ -251,12 +318,45 @@ struct Memory {
     trusts: bool,
 }
 
+impl Memory {
+    /// A port that nobody has told anything.
+    fn fresh() -> Self {
+        Self {
+            trunk: false,
+            access: VlanId::MIN,
+            native: VlanId::MIN,
+            allowed: every_vlan(),
+            pause_send: false,
+            pause_receive: false,
+            priority: false,
+            lossless: [false; PRIORITIES],
+            trusts: false,
+        }
+    }
+
+    /// Takes the VLANs of another port.
+    fn mirror(&mut self, other: &Self) {
+        let Self { trunk, access, native, allowed, .. } = other.clone();
+        (self.trunk, self.access, self.native, self.allowed) = (trunk, access, native, allowed);
+    }
+
+    /// What decides a port's VLANs, among those that there are.
+    fn vlans(&self, exists: impl Fn(&VlanId) -> bool) -> (bool, VlanId, VlanSet) {
+        match self.trunk {
+            true => (true, self.native, self.allowed.iter().filter(exists).collect()),
+            false => (false, self.access, VlanSet::new()),
+        }
+    }
+}
+
 struct Reader<'a> {
     language: &'a Trunk,
     config: &'a mut SwitchConfig,
     index: PortIndex,
     ports: Vec<Memory>,
     here: Option<Slot>,
+    /// LAGs that are there.
+    there: BTreeSet<Slot>,
     /// `class_of[priority]`.
     class_of: [u8; PRIORITIES],
 }
@@ -293,10 +393,17 @@ impl<'a> Reader<'a> {
                 trusts: priority,
             }
         };
-        let ports = config.ports.iter().map(memory).collect();
+        let mut ports: Vec<Memory> = config.ports.iter().map(memory).collect();
+        for (index, port) in config.ports.iter().enumerate() {
+            if let (LagMembership::Of(lag), true) = (port.lag, language.mirrors()) {
+                let lag = ports[lag.index()].clone();
+                ports[index].mirror(&lag);
+            }
+        }
+        let there = lags(config).filter(|lag| stands(config, *lag)).collect();
         let class_of = if config.has_classes() { [0, 1, 2, 3, 4, 5, 6, 7] } else { FACTORY_CLASSES };
         let index = PortIndex::new(Some(language.target()), config.ports.iter().map(|port| port.name.as_str()));
-        Self { language, config, index, ports, here: None, class_of }
+        Self { language, config, index, ports, here: None, there, class_of }
     }
 
     fn line(&mut self, words: &[&str]) -> Result<(), String> {
@@ -307,7 +414,26 @@ impl<'a> Reader<'a> {
             }
             ["interface", name @ ..] => {
                 self.here = None;
-                self.here = Some(self.slot(&name.concat())?);
+                let slot = self.slot(&name.concat())?;
+                if self.config.port(slot).lag_number().is_some() && self.there.insert(slot) {
+                    let made = SwitchConfig::out_of_the_box([self.config.port(slot).name.clone()]);
+                    self.config.ports[slot.index()] = made.ports.into_iter().next().ok_or("a LAG is a port")?;
+                    self.ports[slot.index()] = Memory::fresh();
+                }
+                self.here = Some(slot);
+                Ok(())
+            }
+            ["no", "interface", name @ ..] => {
+                self.here = None;
+                let slot = self.slot(&name.concat())?;
+                if !self.there.remove(&slot) {
+                    return Err(format!("there is no {} to remove", name.concat()));
+                }
+                if let Some(member) = self.config.members_of(slot).next() {
+                    return Err(format!("port {} is still a member", self.config.port(member).name));
+                }
+                self.config.ports[slot.index()] = absent(self.config.port(slot));
+                self.config.entries.retain(|_, leads| *leads != slot);
                 Ok(())
             }
             ["vlan", list] => {
@@ -377,6 +503,33 @@ impl<'a> Reader<'a> {
 
     fn port(&mut self, words: &[&str]) -> Result<(), String> {
         let Some(slot) = self.here else { return unknown(words) };
+        match words {
+            ["channel-group", number, "mode", "active"] => {
+                let lag = self.config.slot(&format!("lag{number}")).ok_or_else(|| no_such_lag(number))?;
+                if self.config.port(slot).lag_number().is_some() {
+                    return Err("a LAG is no member of another".to_owned());
+                }
+                self.config.ports[slot.index()].lag = LagMembership::Of(lag);
+                return Ok(());
+            }
+            ["no", "channel-group"] => {
+                self.config.ports[slot.index()].lag = LagMembership::Alone;
+                return Ok(());
+            }
+            _ => {}
+        }
+        self.setting(slot, words)?;
+        let about_vlans =
+            words.contains(&"switchport") && ["mode", "access", "trunk"].iter().any(|word| words.contains(word));
+        if about_vlans && self.language.mirrors() {
+            let members: Vec<Slot> = self.config.members_of(slot).collect();
+            members.into_iter().try_for_each(|member| self.setting(member, words))?;
+        }
+        Ok(())
+    }
+
+    /// A command for a port.
+    fn setting(&mut self, slot: Slot, words: &[&str]) -> Result<(), String> {
         let (port, memory) = (&mut self.config.ports[slot.index()], &mut self.ports[slot.index()]);
         match (self.language, words) {
             (_, ["shutdown"]) => port.admin = Admin::Down,
@@ -438,22 +591,45 @@ impl<'a> Reader<'a> {
 
     fn slot(&self, name: &str) -> Result<Slot, String> {
         let known = || self.config.ports.iter().map(|port| port.name.as_str());
-        self.index.find(name).map(Slot::new).ok_or_else(|| no_such_port(name, known()))
+        self.index.said(name).map(Slot::new).ok_or_else(|| no_such_port(name, known()))
     }
 
     /// Weighs what was told.
     fn finish(self) -> Result<(), String> {
-        for (port, memory) in self.config.ports.iter_mut().zip(&self.ports) {
-            let exists = |vlan: &VlanId| *vlan == VlanId::MIN || self.config.vlans.contains(*vlan);
+        let exists = |vlan: &VlanId| *vlan == VlanId::MIN || self.config.vlans.contains(*vlan);
+        for (port, memory) in self.config.ports.iter().zip(&self.ports) {
+            let LagMembership::Of(slot) = port.lag else { continue };
+            let (name, lag, of_lag) = (&port.name, self.config.port(slot), &self.ports[slot.index()]);
+            if !self.there.contains(&slot) {
+                return Err(format!("port {name} is a member of {}, which nothing makes", lag.name));
+            }
+            if self.language.mirrors() && memory.vlans(exists) != of_lag.vlans(exists) {
+                return Err(format!("port {name} has other VLANs than {}, so it is suspended", lag.name));
+            }
+            if memory.priority && !of_lag.trusts {
+                return Err(format!("{} has lossless classes, and does not go by the priority of frames", lag.name));
+            }
+        }
+        let vlans = self.config.vlans.clone();
+        let exists = |vlan: &VlanId| *vlan == VlanId::MIN || vlans.contains(*vlan);
+        for (index, (port, memory)) in self.config.ports.iter_mut().zip(&self.ports).enumerate() {
+            let is_lag = port.lag_number().is_some();
+            if is_lag && !self.there.contains(&Slot::new(index)) {
+                continue;
+            }
             let (members, native) = if memory.trunk {
                 (memory.allowed.iter().filter(exists).collect(), memory.native)
             } else {
                 (VlanSet::from_iter([memory.access]), memory.access)
             };
+            let members = if matches!(port.lag, LagMembership::Of(_)) { VlanSet::new() } else { members };
             let is_in = members.contains(native);
             port.untagged = Some(native).filter(|_| is_in).into_iter().collect();
             port.pvid = is_in.then_some(native);
             port.tagged = members.iter().filter(|vlan| *vlan != native).collect();
+            if is_lag {
+                continue;
+            }
             let lanes = memory.lossless.iter().take_while(|class| **class).count();
             let has_gaps = memory.lossless[lanes..].contains(&true);
             let name = &port.name;
@@ -475,6 +651,7 @@ impl<'a> Reader<'a> {
                 return Err(format!("port {name}: classes {classes} do not keep priorities 0 to {} apart", lanes - 1));
             }
         }
+        take_flow_control(self.config);
         Ok(())
     }
 }

@@ -16,7 +16,9 @@ use std::{collections::BTreeSet, io};
 
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
-use super::{Ability, Dialect, FileErrors, Full, Learns, Output, TextFile, Traits, Untagged, is_numbers, read_only};
+use super::{
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, TextFile, Traits, Untagged, is_numbers, read_only,
+};
 use crate::{
     Target,
     console::{Console, Frames, Mode, Refusal, Tag},
@@ -40,7 +42,7 @@ impl Dialect for Zyxel {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
-            lags: Ability::Lacks,
+            lags: Lags::Lacks,
             lldp: None,
             port_name: (|name| is_numbers(name, 1..=1), "1"),
             basis: Basis::Untested,

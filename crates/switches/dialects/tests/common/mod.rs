@@ -37,6 +37,23 @@ fn model(target: Target) -> &'static str {
     }
 }
 
+/// Port names of golden texts.
+pub(crate) fn golden_ports(target: Target, count: usize) -> Vec<String> {
+    let name = |number: usize| match target {
+        Target::PowerConnect => format!("g{number}"),
+        Target::CiscoSb => format!("gi{number}"),
+        Target::EdgeCore => format!("1/{number}"),
+        Target::Comware7 | Target::Comware5 => format!("GigabitEthernet1/0/{number}"),
+        Target::Huawei => format!("GigabitEthernet0/0/{number}"),
+        Target::Zyxel => number.to_string(),
+        Target::TpLink => format!("1/0/{number}"),
+        Target::Fastpath => format!("0/{number}"),
+        Target::RouterOs => format!("ether{number}"),
+        _ => format!("p{number}"),
+    };
+    (1..=count).map(name).collect()
+}
+
 /// A topology of generated shape, of generic switches with the language's port names.
 pub(crate) fn named_topology(target: Target, shape: &str, hosts_per_switch: usize) -> Topology {
     let (family, sizes) = shape.split_once(' ').expect("a family and its sizes");

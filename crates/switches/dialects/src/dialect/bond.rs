@@ -1,0 +1,146 @@
+//! A LAG of a Linux machine: a bonding device in mode 802.3ad, called as in the topology.
+//!
+//! ```text
+//!   link add name lag3 type bond mode 802.3ad …     link set dev p1 nomaster
+//!   link set dev p1 down                            link del dev lag3
+//!   link set dev p1 master lag3
+//! ```
+//! The kernel's rules: a device joins a bond while it is down, and leaves the bridge that it was in; the bond brings it up, and
+//! closes it again when it leaves. A bond has no PAUSE of its own: its members have it. Source: `bond_main.c` of Linux, and
+//! `Documentation/networking/bonding.rst`.
+
+use std::{io, io::Write as _};
+
+use fabric::{Admin, FloodSet, VlanSet};
+
+use super::{absent, lags_made, lags_removed, linux_bridge::Ports};
+use switch_model::{LagMembership, PortLearning, Slot, change::Change};
+
+/// How a bond speaks LACP: actively, every second; frames between two hosts take one member.
+const OPTIONS: &str = "mode 802.3ad miimon 100 lacp_rate fast xmit_hash_policy layer2+3";
+
+/// The commands that take ports out of bonds, and make bonds that are new; the first of a change.
+pub(super) fn begin(change: &Change<'_>, ip: &mut Vec<u8>) -> io::Result<()> {
+    for port in change.ports().filter(|port| port.leaves_lag().is_some()) {
+        writeln!(ip, "link set dev {} nomaster", port.name())?;
+    }
+    for lag in lags_made(change) {
+        writeln!(ip, "link add name {} type bond {OPTIONS}", change.after.port(lag).name)?;
+    }
+    Ok(())
+}
+
+/// The commands that put ports into bonds, and remove bonds that nobody needs; when ports have left their VLANs.
+pub(super) fn end(change: &Change<'_>, ip: &mut Vec<u8>) -> io::Result<()> {
+    for port in change.ports() {
+        let name = port.name();
+        if let Some(lag) = port.joins_lag() {
+            writeln!(ip, "link set dev {name} down\nlink set dev {name} master {}", change.after.port(lag).name)?;
+            if port.after.admin == Admin::Down {
+                writeln!(ip, "link set dev {name} down")?;
+            }
+        } else if port.leaves_lag().is_some() && port.after.admin == Admin::Up && port.before.admin == Admin::Up {
+            writeln!(ip, "link set dev {name} up")?;
+        }
+    }
+    for lag in lags_removed(change) {
+        writeln!(ip, "link del dev {}", change.before.port(lag).name)?;
+    }
+    Ok(())
+}
+
+impl Ports<'_> {
+    /// A line of `ip` about a bond, if it is one.
+    pub(super) fn bond(&mut self, words: &[&str]) -> Option<Result<(), String>> {
+        match words {
+            ["link", "add", "name", name, "type", "bond", options @ ..] => Some(self.make_bond(name, options)),
+            ["link", "del" | "delete", "dev", name] => Some(self.remove_bond(name)),
+            ["link", "set", "dev", name, "nomaster"] => Some(self.free(name)),
+            ["link", "set", "dev", name, "master", lag] if self.bonds.iter().any(|bond| self.is_called(*bond, lag)) => {
+                Some(self.enslave(name, lag))
+            }
+            _ => None,
+        }
+    }
+
+    fn is_called(&self, bond: Slot, name: &str) -> bool {
+        self.config.port(bond).name == name
+    }
+
+    fn make_bond(&mut self, name: &str, options: &[&str]) -> Result<(), String> {
+        let slot = self.slot(name)?;
+        if self.config.port(slot).lag_number().is_none() {
+            return Err(format!("{name} is no LAG: they are lag1 and so on"));
+        }
+        if self.bonds.contains(&slot) {
+            return Err(format!("there is a device {name} already"));
+        }
+        let value = |key: &str| options.chunks(2).find(|pair| pair[0] == key).and_then(|pair| pair.get(1).copied());
+        if !matches!(value("mode"), Some("802.3ad" | "4")) {
+            return Err("without mode 802.3ad the bond speaks no LACP".to_owned());
+        }
+        if !value("miimon").is_some_and(|period| period.parse().is_ok_and(|ms: u32| ms > 0)) {
+            return Err("without miimon the bond does not notice when a member loses its carrier".to_owned());
+        }
+        self.bonds.push(slot);
+        Ok(())
+    }
+
+    /// Removes a bond, with its place in the bridge.
+    pub(super) fn remove_bond(&mut self, name: &str) -> Result<(), String> {
+        let slot = self.slot(name)?;
+        if !self.bonds.contains(&slot) {
+            return Err(format!("there is no bond {name}"));
+        }
+        if let Some(member) = self.config.members_of(slot).next() {
+            return Err(format!("port {} is still a member of {name}", self.config.port(member).name));
+        }
+        self.leave_bridge(name)?;
+        self.bonds.retain(|bond| *bond != slot);
+        self.config.ports[slot.index()] = absent(self.config.port(slot));
+        Ok(())
+    }
+
+    /// Removes a bond if there is one; its members are closed.
+    pub(super) fn remove_any_bond(&mut self, name: &str) -> Result<(), String> {
+        let slot = self.slot(name)?;
+        if !self.bonds.contains(&slot) {
+            return Ok(());
+        }
+        for member in self.config.members_of(slot).collect::<Vec<_>>() {
+            let port = &mut self.config.ports[member.index()];
+            (port.lag, port.admin) = (LagMembership::Alone, Admin::Down);
+        }
+        self.remove_bond(name)
+    }
+
+    fn free(&mut self, name: &str) -> Result<(), String> {
+        let slot = self.slot(name)?;
+        let port = &mut self.config.ports[slot.index()];
+        if matches!(port.lag, LagMembership::Of(_)) {
+            (port.lag, port.admin) = (LagMembership::Alone, Admin::Down);
+            return Ok(());
+        }
+        self.leave_bridge(name)
+    }
+
+    fn enslave(&mut self, name: &str, lag: &str) -> Result<(), String> {
+        let (slot, lag) = (self.slot(name)?, self.slot(lag)?);
+        let port = self.config.port(slot);
+        if port.lag_number().is_some() {
+            return Err(format!("{name} is a bond itself"));
+        }
+        if port.admin == Admin::Up {
+            return Err(format!("port {name} cannot join a bond while it is up"));
+        }
+        if !port.members().is_empty() {
+            return Err(format!("port {name} would leave the bridge with VLANs {}", port.members()));
+        }
+        self.leave_bridge(name)?;
+        let port = &mut self.config.ports[slot.index()];
+        (port.lag, port.admin) = (LagMembership::Of(lag), Admin::Up);
+        (port.pvid, port.tagged, port.untagged) = (None, VlanSet::new(), VlanSet::new());
+        (port.learning, port.blocked) = (PortLearning::Off, Some(FloodSet::NONE));
+        Ok(())
+    }
+}
