@@ -8,22 +8,30 @@
 //!   set vlans espalier-2 switch-options interface ge-0/0/1.0 static-mac 02:00:00:00:00:01
 //! ```
 //! Everything takes effect at once, at the commit, so the order of lines does not matter to frames. `delete … vlan members`
-//! takes the whole list away, which is how a list is shortened: a part of a range cannot be deleted. Source: vendor's
+//! takes the whole list away, which is how a list is shortened: a part of a range cannot be deleted. A LAG is `ae3`, of which there are
+//! as many as the chassis says; its members have no unit. Source: vendor's
 //! guides; nobody has tried it here.
 
-use std::{collections::BTreeMap, io};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+};
 
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged, absent,
     commands::{Commands, Entry, give},
-    is_word, read_only,
+    is_word, lags, read_only, stands,
 };
-use crate::text::{LineError, interpret, mac, unknown, vlan, vlans};
+use crate::{
+    Target,
+    names::{PortIndex, lag_spelt, spelt},
+    text::{LineError, interpret, mac, unknown, vlan, vlans},
+};
 use fabric::SpanningTree;
 use switch_model::{
-    PortConfig, Slot, SwitchConfig,
+    LagMembership, PortConfig, Slot, SwitchConfig,
     change::{Change, PortChange},
 };
 
@@ -42,7 +50,7 @@ impl Dialect for Junos {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
-            lags: Lags::Lacks,
+            lags: Lags::Made,
             lldp: Some(["set protocols lldp interface all", "delete protocols lldp interface all"]),
             port_name: (is_word, "ge-0/0/1"),
             basis: Basis::Untested,
@@ -50,7 +58,12 @@ impl Dialect for Junos {
     }
 
     fn factory(&self, ports: Vec<String>) -> SwitchConfig {
-        SwitchConfig::out_of_the_box(ports)
+        let mut config = SwitchConfig::out_of_the_box(ports);
+        // A new LAG has no unit, and so no VLAN.
+        for port in config.ports.iter_mut().filter(|port| port.lag_number().is_some()) {
+            (port.pvid, port.untagged) = (None, VlanSet::new());
+        }
+        config
     }
 
     fn write(&self, change: &Change<'_>, to: &mut Output<'_>) -> io::Result<()> {
@@ -69,11 +82,11 @@ impl Dialect for Junos {
 
 impl Commands for Junos {
     fn shut(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
-        ports.iter().try_for_each(|port| writeln!(out, "set interfaces {port} disable"))
+        ports.iter().try_for_each(|port| writeln!(out, "set interfaces {} disable", spelt(Target::Junos, port)))
     }
 
     fn open(&self, out: &mut dyn Folder, ports: &[&str]) -> io::Result<()> {
-        ports.iter().try_for_each(|port| writeln!(out, "delete interfaces {port} disable"))
+        ports.iter().try_for_each(|port| writeln!(out, "delete interfaces {} disable", spelt(Target::Junos, port)))
     }
 
     fn make_vlans(&self, out: &mut dyn Folder, vlans: &VlanSet) -> io::Result<()> {
@@ -85,7 +98,7 @@ impl Commands for Junos {
     }
 
     fn port(&self, out: &mut dyn Folder, change: &PortChange<'_>) -> io::Result<()> {
-        let name = change.name();
+        let name = spelt(Target::Junos, change.name());
         let unit = format!("interfaces {name} unit 0 family ethernet-switching");
         let is_fresh = change.before.untagged.contains(VlanId::MIN);
         if is_fresh {
@@ -108,22 +121,56 @@ impl Commands for Junos {
             (Some(None), false) => writeln!(out, "delete interfaces {name} native-vlan-id")?,
             _ => {}
         }
+        let options = match change.after.lag_number() {
+            Some(_) => "aggregated-ether-options",
+            None => "ether-options",
+        };
         match change.flow_control() {
-            Some(FlowControlMode::Pause) => writeln!(out, "set interfaces {name} ether-options flow-control"),
-            Some(_) => writeln!(out, "set interfaces {name} ether-options no-flow-control"),
+            Some(FlowControlMode::Pause) => writeln!(out, "set interfaces {name} {options} flow-control"),
+            Some(_) => writeln!(out, "set interfaces {name} {options} no-flow-control"),
             None => Ok(()),
         }
     }
 
+    fn make_lag(&self, out: &mut dyn Folder, lag: Slot, after: &SwitchConfig) -> io::Result<()> {
+        let name = spelt(Target::Junos, &after.port(lag).name);
+        writeln!(out, "set chassis aggregated-devices ethernet device-count {}", devices(after))?;
+        writeln!(out, "set interfaces {name} aggregated-ether-options lacp active")?;
+        writeln!(out, "set interfaces {name} unit 0 family ethernet-switching interface-mode trunk")
+    }
+
+    fn remove_lag(&self, out: &mut dyn Folder, lag: &str) -> io::Result<()> {
+        writeln!(out, "delete interfaces {}", spelt(Target::Junos, lag))
+    }
+
+    fn join_lag(&self, out: &mut dyn Folder, port: &PortConfig, lag: &PortConfig) -> io::Result<()> {
+        let (port, lag) = (&port.name, spelt(Target::Junos, &lag.name));
+        writeln!(out, "delete interfaces {port} unit 0\nset interfaces {port} ether-options 802.3ad {lag}")
+    }
+
+    fn leave_lag(&self, out: &mut dyn Folder, port: &PortConfig, _lag: &PortConfig) -> io::Result<()> {
+        let port = &port.name;
+        writeln!(out, "delete interfaces {port} ether-options 802.3ad")?;
+        writeln!(out, "set interfaces {port} unit 0 family ethernet-switching interface-mode trunk")
+    }
+
     fn set(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
         entries.iter().try_for_each(|(vlan, mac, port)| {
-            writeln!(out, "set vlans espalier-{vlan} switch-options interface {port}.0 static-mac {mac}")
+            writeln!(
+                out,
+                "set vlans espalier-{vlan} switch-options interface {}.0 static-mac {mac}",
+                spelt(Target::Junos, port)
+            )
         })
     }
 
     fn unset(&self, out: &mut dyn Folder, entries: &[Entry<'_>]) -> io::Result<()> {
         entries.iter().try_for_each(|(vlan, mac, port)| {
-            writeln!(out, "delete vlans espalier-{vlan} switch-options interface {port}.0 static-mac {mac}")
+            writeln!(
+                out,
+                "delete vlans espalier-{vlan} switch-options interface {}.0 static-mac {mac}",
+                spelt(Target::Junos, port)
+            )
         })
     }
 
@@ -136,32 +183,92 @@ impl Commands for Junos {
     }
 }
 
+/// How many aggregated devices there have to be: they are `ae0` and so on.
+fn devices(config: &SwitchConfig) -> u16 {
+    let there = lags(config).filter(|lag| stands(config, *lag)).filter_map(|lag| config.port(lag).lag_number());
+    there.map(|number| number.get() + 1).max().unwrap_or(0)
+}
+
 /// What a port is told, before the commit.
 struct Unit {
+    /// Whether it is there.
+    exists: bool,
     trunk: bool,
     native: Option<VlanId>,
     members: VlanSet,
+}
+
+impl Unit {
+    /// What is set of its switching.
+    fn set(&mut self, words: &[&str]) -> Result<(), String> {
+        self.exists = true;
+        match words {
+            [] => {}
+            ["interface-mode", "trunk"] => self.trunk = true,
+            ["interface-mode", "access"] => self.trunk = false,
+            ["vlan", "members", list] => self.members.extend(vlans(list)?.iter()),
+            _ => return unknown(words),
+        }
+        Ok(())
+    }
 }
 
 struct Reader<'a> {
     config: &'a mut SwitchConfig,
     units: Vec<Unit>,
     ids: BTreeMap<String, VlanId>,
+    /// Aggregated devices that there may be.
+    devices: u16,
+    /// LAGs that are there, and those that speak LACP.
+    there: BTreeSet<Slot>,
+    lacp: BTreeSet<Slot>,
 }
 
 impl<'a> Reader<'a> {
     fn new(config: &'a mut SwitchConfig) -> Self {
         let unit = |port: &PortConfig| {
-            let trunk = !port.untagged.contains(VlanId::MIN);
-            Unit { trunk, native: port.pvid.filter(|_| trunk), members: port.members() }
+            let exists = !matches!(port.lag, LagMembership::Of(_));
+            let trunk = exists && !port.untagged.contains(VlanId::MIN);
+            Unit { exists, trunk, native: port.pvid.filter(|_| trunk), members: port.members() }
         };
         let units = config.ports.iter().map(unit).collect();
         let ids = config.vlans.iter().map(|vlan| (format!("espalier-{vlan}"), vlan)).collect();
-        Self { config, units, ids }
+        let there: BTreeSet<Slot> = lags(config).filter(|lag| stands(config, *lag)).collect();
+        let (devices, lacp) = (devices(config), there.clone());
+        Self { config, units, ids, devices, there, lacp }
     }
 
     fn line(&mut self, words: &[&str]) -> Result<(), String> {
         match words {
+            ["set", "chassis", "aggregated-devices", "ethernet", "device-count", count] => {
+                self.devices = count.parse().map_err(|_| format!("{count:?} is no number of devices"))?;
+                Ok(())
+            }
+            ["set", "interfaces", name, rest @ ..] if lag_spelt(Some(Target::Junos), name).is_some() => {
+                self.lag(name, rest)
+            }
+            ["delete", "interfaces", name] => {
+                let slot = self.slot(name)?;
+                if !self.there.remove(&slot) {
+                    return unknown(words);
+                }
+                self.lacp.remove(&slot);
+                self.config.ports[slot.index()] = absent(self.config.port(slot));
+                Ok(())
+            }
+            ["set", "interfaces", name, "ether-options" | "gigether-options", "802.3ad", lag] => {
+                let (slot, lag) = (self.slot(name)?, self.slot(lag)?);
+                if self.config.port(lag).lag_number().is_none() {
+                    return Err(format!("port {name} can join an aggregated device alone"));
+                }
+                self.config.ports[slot.index()].lag = LagMembership::Of(lag);
+                Ok(())
+            }
+            ["delete", "interfaces", name, "ether-options" | "gigether-options", "802.3ad"] => {
+                let slot = self.slot(name)?;
+                self.config.ports[slot.index()].lag = LagMembership::Alone;
+                Ok(())
+            }
             ["set", "interfaces", name, rest @ ..] => {
                 let slot = self.slot(name)?.index();
                 let (port, unit) = (&mut self.config.ports[slot], &mut self.units[slot]);
@@ -174,13 +281,7 @@ impl<'a> Reader<'a> {
                     ["ether-options" | "gigether-options", "no-flow-control"] => {
                         port.flow_control = FlowControlMode::Off;
                     }
-                    ["unit", "0", "family", "ethernet-switching", rest @ ..] => match rest {
-                        [] => {}
-                        ["interface-mode", "trunk"] => unit.trunk = true,
-                        ["interface-mode", "access"] => unit.trunk = false,
-                        ["vlan", "members", list] => unit.members.extend(vlans(list)?.iter()),
-                        _ => return unknown(words),
-                    },
+                    ["unit", "0", "family", "ethernet-switching", rest @ ..] => return unit.set(rest),
                     _ => return unknown(words),
                 }
                 Ok(())
@@ -191,7 +292,9 @@ impl<'a> Reader<'a> {
                 match rest {
                     ["disable"] => port.admin = Admin::Up,
                     ["native-vlan-id"] => unit.native = None,
-                    ["unit", "0"] => *unit = Unit { trunk: false, native: unit.native, members: VlanSet::new() },
+                    ["unit", "0"] => {
+                        *unit = Unit { exists: false, trunk: false, native: unit.native, members: VlanSet::new() }
+                    }
                     ["unit", "0", "family", "ethernet-switching", "vlan", "members"] => unit.members = VlanSet::new(),
                     _ => return unknown(words),
                 }
@@ -244,7 +347,30 @@ impl<'a> Reader<'a> {
     }
 
     fn slot(&self, name: &str) -> Result<Slot, String> {
-        self.config.slot(name).ok_or_else(|| format!("the switch has no port {name}"))
+        let index = PortIndex::new(Some(Target::Junos), self.config.ports.iter().map(|port| port.name.as_str()));
+        index.said(name).map(Slot::new).ok_or_else(|| format!("the switch has no port {name}"))
+    }
+
+    /// What is set of an aggregated device, which comes into being so.
+    fn lag(&mut self, name: &str, words: &[&str]) -> Result<(), String> {
+        let slot = self.slot(name)?;
+        let (port, unit) = (&mut self.config.ports[slot.index()], &mut self.units[slot.index()]);
+        if self.there.insert(slot) {
+            *port = PortConfig { admin: Admin::Up, ..absent(port) };
+            *unit = Unit { exists: false, trunk: false, native: None, members: VlanSet::new() };
+        }
+        match words {
+            ["disable"] => port.admin = Admin::Down,
+            ["native-vlan-id", number] => unit.native = Some(vlan(number)?),
+            ["aggregated-ether-options", "lacp", "active"] => {
+                self.lacp.insert(slot);
+            }
+            ["aggregated-ether-options", "flow-control"] => port.flow_control = FlowControlMode::Pause,
+            ["aggregated-ether-options", "no-flow-control"] => port.flow_control = FlowControlMode::Off,
+            ["unit", "0", "family", "ethernet-switching", rest @ ..] => return unit.set(rest),
+            _ => return unknown(words),
+        }
+        Ok(())
     }
 
     /// The port of a logical interface such as `ge-0/0/1.0`.
@@ -258,7 +384,25 @@ impl<'a> Reader<'a> {
     }
 
     fn commit(self) -> Result<(), String> {
+        for (port, unit) in self.config.ports.iter().zip(&self.units) {
+            let LagMembership::Of(slot) = port.lag else { continue };
+            let (name, lag) = (&port.name, self.config.port(slot));
+            let number = lag.lag_number().map_or(0, |number| number.get());
+            if unit.exists {
+                return Err(format!("port {name} has a unit, so it cannot be a member of ae{number}"));
+            }
+            if !self.there.contains(&slot) || !self.lacp.contains(&slot) {
+                return Err(format!("ae{number} does not exist, or speaks no LACP"));
+            }
+            if number >= self.devices {
+                return Err(format!("there are {} aggregated devices, from ae0 on: no ae{number}", self.devices));
+            }
+        }
         for (port, unit) in self.config.ports.iter_mut().zip(&self.units) {
+            if matches!(port.lag, LagMembership::Of(_)) || (port.lag_number().is_some() && !unit.exists) {
+                (port.pvid, port.tagged, port.untagged) = (None, VlanSet::new(), VlanSet::new());
+                continue;
+            }
             let unmade = unit.members.iter().find(|vlan| *vlan != VlanId::MIN && !self.config.vlans.contains(*vlan));
             if let Some(vlan) = unmade {
                 return Err(format!("port {} is a member of VLAN {vlan}, which nothing makes", port.name));
