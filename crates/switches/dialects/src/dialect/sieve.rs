@@ -133,7 +133,7 @@ impl<'a> Sieve<'a> {
     /// Takes rows of CONFIG_DB out that are about other tables, or about ports that the plan does not have. The text stays,
     /// one row a line, so that lines keep their numbers.
     fn skip_rows(&mut self, file: usize) {
-        const TABLES: [&str; 10] = [
+        const TABLES: [&str; 11] = [
             "VLAN",
             "VLAN_MEMBER",
             "PORT",
@@ -143,6 +143,7 @@ impl<'a> Sieve<'a> {
             "TC_TO_QUEUE_MAP",
             "TC_TO_PRIORITY_GROUP_MAP",
             "MAP_PFC_PRIORITY_TO_QUEUE",
+            "PORTCHANNEL",
             "PORTCHANNEL_MEMBER",
         ];
         let text = self.files[file].lines.join("\n");
@@ -156,7 +157,7 @@ impl<'a> Sieve<'a> {
                 continue;
             }
             let port_of = |key: &str, row: &Value| match table.as_str() {
-                "PORT" | "PORT_QOS_MAP" => Some(key.to_owned()),
+                "PORT" | "PORT_QOS_MAP" | "PORTCHANNEL" => Some(key.to_owned()),
                 "VLAN_MEMBER" | "PORTCHANNEL_MEMBER" => key.split_once('|').map(|(_, port)| port.to_owned()),
                 "FDB" => row["port"].as_str().map(str::to_owned),
                 _ => None,

@@ -10,7 +10,8 @@
 //!   [{"FDB_TABLE:Vlan2:02-00-00-00-00-01": {"port": "Ethernet0", "type": "static"}, "OP": "SET"}]
 //! ```
 //! A full configuration is merged by `config load`; a difference is a JSON patch (RFC 6902) for `config apply-patch`, which
-//! has no empty tables, so that a table comes and goes with its rows. A port is down unless it says otherwise, and no
+//! has no empty tables, so that a table comes and goes with its rows. A LAG is a row `PortChannel3` of PORTCHANNEL, each member one of
+//! PORTCHANNEL_MEMBER, and `teamd` speaks LACP for it. A port is down unless it says otherwise, and no
 //! spanning tree runs. JSON has no comments, so what the file is stands in another beside it.
 //!
 //! Static addresses stand in files of their own, for `swssconfig`, which writes them into APPL_DB: CONFIG_DB's table `FDB` has
@@ -32,10 +33,11 @@ use serde_json::{Map, Value, json};
 use self::reader::{fresh, read, turn};
 use super::{
     Ability, Dialect, FileErrors, Full, Lags, Learns, Output, PRIORITIES, TextFile, Traits, Untagged, is_word,
-    read_only,
+    read_only, stands,
 };
+use crate::{Target, names::spelt};
 use switch_model::{
-    Slot, SwitchConfig,
+    LagMembership, Slot, SwitchConfig,
     change::{Change, Stage},
 };
 
@@ -69,7 +71,7 @@ impl Dialect for Sonic {
             learning: Learns::Always,
             blocks: FloodSet::NONE,
             storm_control: Ability::Lacks,
-            lags: Lags::Lacks,
+            lags: Lags::Made,
             lldp: None,
             port_name: (|name| is_word(name) && !name.contains('/'), "Ethernet0"),
             basis: Basis::Untested,
@@ -151,7 +153,7 @@ fn write_operations(
     for (index, ((vlan, mac), slot)) in entries.iter().enumerate() {
         let key = json!(format!("FDB_TABLE:Vlan{vlan}:{}", mac.to_string().replace(':', "-")));
         let fields = match operation {
-            Operation::Set => json!({ "port": config.port(*slot).name, "type": "static" }),
+            Operation::Set => json!({ "port": spelt(Target::Sonic, &config.port(*slot).name), "type": "static" }),
             Operation::Del => json!({}),
         };
         let comma = if index + 1 < entries.len() { "," } else { "" };
@@ -178,14 +180,26 @@ fn tables(config: &SwitchConfig) -> Tables {
     for vlan in vlans.iter() {
         row("VLAN", format!("Vlan{vlan}"), json!({ "vlanid": vlan.to_string() }));
     }
-    for port in &config.ports {
+    for (index, port) in config.ports.iter().enumerate() {
+        let name = spelt(Target::Sonic, &port.name).into_owned();
         for (set, mode) in [(&port.tagged, "tagged"), (&port.untagged, "untagged")] {
             for vlan in set.iter() {
-                row("VLAN_MEMBER", format!("Vlan{vlan}|{}", port.name), json!({ "tagging_mode": mode }));
+                row("VLAN_MEMBER", format!("Vlan{vlan}|{name}"), json!({ "tagging_mode": mode }));
             }
         }
         let status = if port.admin == Admin::Up { "up" } else { "down" };
-        row("PORT", port.name.clone(), json!({ "admin_status": status }));
+        if port.lag_number().is_some() {
+            // Its members have the classes.
+            if stands(config, Slot::new(index)) {
+                row("PORTCHANNEL", name, json!({ "admin_status": status }));
+            }
+            continue;
+        }
+        row("PORT", name, json!({ "admin_status": status }));
+        if let LagMembership::Of(lag) = port.lag {
+            let lag = spelt(Target::Sonic, &config.port(lag).name);
+            row("PORTCHANNEL_MEMBER", format!("{lag}|{}", port.name), json!({}));
+        }
         if let FlowControlMode::Pfc { lanes } = port.flow_control {
             let classes: Vec<String> = (0..lanes).map(|class| class.to_string()).collect();
             let mut fields = json!({ "pfc_enable": classes.join(",") });
@@ -199,7 +213,7 @@ fn tables(config: &SwitchConfig) -> Tables {
         MAPS.iter().for_each(|(_, table)| row(table, MAP.to_owned(), json!(map)));
     }
     for (&(vlan, mac), &slot) in &config.entries {
-        row("FDB", format!("Vlan{vlan}|{mac}"), json!({ "port": config.port(slot).name }));
+        row("FDB", format!("Vlan{vlan}|{mac}"), json!({ "port": spelt(Target::Sonic, &config.port(slot).name) }));
     }
     tables
 }
@@ -217,8 +231,19 @@ fn write_tables(out: &mut Output<'_>, tables: &Tables) -> io::Result<()> {
     writeln!(out, "}}")
 }
 
-/// The order in which rows go and come: memberships before VLANs on the way out, the other way round on the way in.
-const ORDER: [&str; 8] = ["VLAN", "VLAN_MEMBER", MAPS[0].1, MAPS[1].1, MAPS[2].1, MAPS[3].1, "PORT_QOS_MAP", "PORT"];
+/// The order in which rows come, and the other way round in which they go: a port leaves its VLANs before it joins a LAG.
+const ORDER: [&str; 10] = [
+    "PORTCHANNEL",
+    "PORTCHANNEL_MEMBER",
+    "VLAN",
+    "VLAN_MEMBER",
+    MAPS[0].1,
+    MAPS[1].1,
+    MAPS[2].1,
+    MAPS[3].1,
+    "PORT_QOS_MAP",
+    "PORT",
+];
 
 fn write_patch(out: &mut Output<'_>, before: &Tables, after: &Tables) -> io::Result<()> {
     let none = BTreeMap::new();

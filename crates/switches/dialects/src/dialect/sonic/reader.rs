@@ -8,10 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::{MAPS, ORDER, tables};
 use crate::{
+    Target,
+    console::take_flow_control,
     dialect::{PRIORITIES, are_apart},
+    names::lag_spelt,
     text::{ERRORS_MAX, LineError, mac, vlan},
 };
-use switch_model::{PortConfig, PortLearning, Slot, SwitchConfig};
+use switch_model::{LagMembership, PortConfig, PortLearning, Slot, SwitchConfig};
 
 /// Rows by table and key, of any names.
 type Database = BTreeMap<String, BTreeMap<String, Value>>;
@@ -176,7 +179,7 @@ pub(super) fn fresh(ports: Vec<String>) -> SwitchConfig {
 fn load(database: &Database, config: &mut SwitchConfig) -> Vec<Wrong> {
     let mut wrong = Vec::new();
     *config = fresh(config.ports.iter().map(|port| port.name.clone()).collect());
-    for table in ["VLAN", "PORT", "VLAN_MEMBER", "PORT_QOS_MAP", "FDB"] {
+    for table in ["VLAN", "PORTCHANNEL", "PORT", "PORTCHANNEL_MEMBER", "VLAN_MEMBER", "PORT_QOS_MAP", "FDB"] {
         for (key, row) in database.get(table).into_iter().flatten() {
             if let Err(message) = load_row(config, database, table, key, row) {
                 wrong.push(Wrong { table: table.to_owned(), key: key.clone(), message });
@@ -187,13 +190,18 @@ fn load(database: &Database, config: &mut SwitchConfig) -> Vec<Wrong> {
         let message = format!("table {table} is not one that this reader knows");
         wrong.push(Wrong { table: table.clone(), key: String::new(), message });
     }
-    for PortConfig { name, untagged, pvid, .. } in &mut config.ports {
+    for PortConfig { name, untagged, pvid, tagged, lag, .. } in &mut config.ports {
+        if *lag != LagMembership::Alone && !(untagged.is_empty() && tagged.is_empty()) {
+            let message = format!("port {name} is a member of a LAG, and so of no VLAN");
+            wrong.push(Wrong { table: "VLAN_MEMBER".to_owned(), key: name.clone(), message });
+        }
         if untagged.len() > 1 {
             let message = format!("port {name} is untagged in VLANs {untagged}; SONiC allows one");
             wrong.push(Wrong { table: "VLAN_MEMBER".to_owned(), key: name.clone(), message });
         }
         *pvid = untagged.iter().next();
     }
+    take_flow_control(config);
     config.vlans.remove(VlanId::MIN);
     wrong
 }
@@ -201,7 +209,11 @@ fn load(database: &Database, config: &mut SwitchConfig) -> Vec<Wrong> {
 fn load_row(config: &mut SwitchConfig, database: &Database, table: &str, key: &str, row: &Value) -> Result<(), String> {
     let field = |name: &str| row[name].as_str().ok_or_else(|| format!("{table}|{key} lacks {name}"));
     let slot = |config: &SwitchConfig, name: &str| -> Result<Slot, String> {
-        config.slot(name).ok_or_else(|| format!("the switch has no port {name}"))
+        let slot = match lag_spelt(Some(Target::Sonic), name) {
+            Some(lag) => config.slot(&lag.to_string()),
+            None => config.slot(name).filter(|slot| config.port(*slot).lag_number().is_none()),
+        };
+        slot.ok_or_else(|| format!("the switch has no port {name}"))
     };
     let number = |config: &SwitchConfig, name: &str| -> Result<VlanId, String> {
         let number = vlan(name.strip_prefix("Vlan").ok_or_else(|| format!("{name:?} is no VLAN's name"))?)?;
@@ -215,7 +227,15 @@ fn load_row(config: &mut SwitchConfig, database: &Database, table: &str, key: &s
             }
             config.vlans.extend(VlanSet::from_iter([id]).iter());
         }
-        "PORT" => {
+        "PORTCHANNEL_MEMBER" => {
+            let (lag, port) = key.split_once('|').ok_or("a member is called LAG|port")?;
+            let (lag, port) = (slot(config, lag)?, slot(config, port)?);
+            if !database.get("PORTCHANNEL").is_some_and(|rows| rows.keys().any(|key| slot(config, key) == Ok(lag))) {
+                return Err(format!("table PORTCHANNEL has no row for {key}"));
+            }
+            config.ports[port.index()].lag = LagMembership::Of(lag);
+        }
+        "PORT" | "PORTCHANNEL" => {
             let slot = slot(config, key)?;
             config.ports[slot.index()].admin = match row["admin_status"].as_str() {
                 Some("up") => Admin::Up,
