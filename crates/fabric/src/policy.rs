@@ -42,6 +42,8 @@ pub struct Policy {
     pub drain: Drain,
     /// Groups of switches among which traffic between their own hosts stays.
     pub planes: Planes,
+    /// Most links between switches that a unicast frame crosses from one host to any other while all links are up.
+    pub hops_max: Option<u32>,
     /// How long an engine that can go on improving may do so; it does not change what is valid.
     pub time_limit: Option<Duration>,
 }
@@ -144,6 +146,7 @@ impl Default for Policy {
             resilience: Resilience::None,
             drain: Drain::default(),
             planes: Planes::default(),
+            hops_max: None,
             time_limit: None,
         }
     }

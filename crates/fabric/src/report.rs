@@ -80,6 +80,8 @@ pub enum FindingKind {
     LeavesPlane,
     /// A port is set up as a member of another LAG than its cable is one of, or carries something beside its LAG.
     LagMismatch,
+    /// A frame crosses more links between switches than the plan allows.
+    TooManyHops,
     /// Two hosts have one address, or an address is outside the subnet.
     BadAddress,
 }
@@ -120,6 +122,7 @@ impl FindingKind {
             Self::DrainedInUse => "drained-in-use",
             Self::LeavesPlane => "leaves-plane",
             Self::LagMismatch => "lag-mismatch",
+            Self::TooManyHops => "too-many-hops",
             Self::BadAddress => "bad-address",
         }
     }

@@ -36,6 +36,7 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
         PlanError::Unsuitable { .. } | PlanError::LeavesPlanes { .. } => {
             advisor.with("try --engine auto", |policy| policy.engine = EngineName::Auto).into_iter().collect()
         }
+        PlanError::TooManyHops { hops, .. } => advisor.longer_paths(*hops),
         PlanError::Unsupported { .. } => advisor.other_capabilities(),
         PlanError::FloodsNeeded { .. } => {
             let ways = [
@@ -60,6 +61,7 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
         | PlanError::LearnedUnproven { .. }
         | PlanError::CutOff { .. }
         | PlanError::NoPlanes { .. }
+        | PlanError::HopsTooFew { .. }
         | PlanError::SubnetFull { .. } => return refused,
     };
     let ways = if ways.is_empty() { advisor.together().into_iter().collect() } else { ways };
@@ -70,6 +72,7 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
         | PlanError::Deadlock { way_out, .. }
         | PlanError::Unsuitable { way_out, .. }
         | PlanError::LeavesPlanes { way_out, .. }
+        | PlanError::TooManyHops { way_out, .. }
         | PlanError::Unsupported { way_out, .. }
         | PlanError::FloodsNeeded { way_out, .. }
         | PlanError::AnswersElsewhere { way_out, .. } => *way_out = either(&ways),
@@ -169,6 +172,20 @@ impl Advisor<'_> {
         }
     }
 
+    /// Another engine, no flow control, or a larger limit, up to the length of paths that were found.
+    fn longer_paths(&self, found: u32) -> Vec<String> {
+        let auto = self.policy.engine != EngineName::Auto;
+        let auto = auto.then(|| self.with("use --engine auto", |policy| policy.engine = EngineName::Auto)).flatten();
+        let blocks = self.policy.flow_control != FlowControl::None;
+        let none = |policy: &mut Policy| policy.flow_control = FlowControl::None;
+        let none = blocks.then(|| self.with("use --flow-control none", none)).flatten();
+        let limits = (self.policy.hops_max.unwrap_or(found)..found).skip(1).take(RAISES_MAX).chain([found]);
+        let more = limits.into_iter().find_map(|limit| {
+            self.with(&format!("raise it to --max-hops {limit}"), |policy: &mut Policy| policy.hops_max = Some(limit))
+        });
+        [more, auto, none].into_iter().flatten().collect()
+    }
+
     fn without_protection(&self) -> Option<String> {
         let protected = self.policy.resilience != Resilience::None;
         protected.then(|| self.with("plan with --resilience 0", |policy| policy.resilience = Resilience::None))?
@@ -212,7 +229,7 @@ impl Advisor<'_> {
     /// Changes of which none is enough by itself: everything is given up, then taken back one by one as far as that goes.
     fn together(&self) -> Option<String> {
         type Change = (&'static str, fn(&mut Policy));
-        let changes: [Change; 9] = [
+        let changes: [Change; 10] = [
             ("--engine auto", |policy| policy.engine = EngineName::Auto),
             ("--fdb minimal", |policy| policy.fdb = FdbMode::Minimal),
             ("--flood forward", |policy| policy.flood = Flood::Forward),
@@ -220,6 +237,7 @@ impl Advisor<'_> {
             ("--tagging source", |policy| policy.tagging = Tagging::Source),
             ("--flow-control none", |policy| policy.flow_control = FlowControl::None),
             ("--resilience 0", |policy| policy.resilience = Resilience::None),
+            ("no --max-hops", |policy| policy.hops_max = None),
             ("no --max-vlans", |policy| policy.vlans_max = None),
             ("the default --vlans", |policy| policy.vlans = VlanPool::default()),
         ];

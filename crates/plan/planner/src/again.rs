@@ -92,12 +92,12 @@ fn respects_certificate(plan: &Plan) -> bool {
 }
 
 /// Whether the request changed in something that decides how good routes can be, but that mending them does not weigh:
-/// traffic, link rates, VLANs, the engine, the seed, or the time to search.
+/// traffic, link rates, VLANs, the engine, the seed, the limit on hops, or the time to search.
 fn competes(topology: &Topology, policy: &Policy, previous: &Plan) -> bool {
     let before = &previous.policy;
     let other_request = (&policy.traffic, &policy.vlans, policy.vlans_max)
         != (&before.traffic, &before.vlans, before.vlans_max)
-        || (policy.engine, policy.seed) != (before.engine, before.seed)
+        || (policy.engine, policy.seed, policy.hops_max) != (before.engine, before.seed, before.hops_max)
         || policy.time_limit.is_some_and(|limit| before.time_limit != Some(limit));
     let old = &previous.topology;
     let relation = Relation::between(old, topology);

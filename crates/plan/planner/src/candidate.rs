@@ -12,7 +12,7 @@ use crate::{
     Achieved, PlanError, SearchEvent, StepLimit, Watch, broadcast,
     cap::{self, Rules},
     confined::Confined,
-    engine,
+    engine, hop_limit,
     lanes::{self, Lanes},
     measure::Measure,
     merge, number,
@@ -107,7 +107,11 @@ fn judged(
         let routing = fewer_trees(topology, policy, engine, merge::merge(topology, routing));
         let routing = merge::merge(topology, routing.tagged(topology, policy.tagging));
         if !confined.holds(topology, &routing) {
-            refused = PlanError::LeavesPlanes { engine, way_out: String::new() };
+            let error = strays(topology, policy, engine, &routing);
+            refused = match refused {
+                PlanError::TooManyHops { .. } => refused.nearer(error),
+                _ => error,
+            };
             continue;
         }
         let finished = number::check_limits(topology, policy, engine, &routing)
@@ -119,6 +123,15 @@ fn judged(
         }
     }
     Err(refused)
+}
+
+/// Why routes are not those that a request confines them to.
+fn strays(topology: &Topology, policy: &Policy, engine: EngineName, routing: &Routing) -> PlanError {
+    let (hops, way_out) = (hop_limit::longest(topology, routing), String::new());
+    match policy.hops_max {
+        Some(limit) if hops > limit => PlanError::TooManyHops { engine, limit, hops, way_out },
+        _ => PlanError::LeavesPlanes { engine, way_out },
+    }
 }
 
 /// Gives up trees where there are more than VLANs; an engine asked for by name keeps its own, and says what it needs. So

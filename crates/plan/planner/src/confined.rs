@@ -1,4 +1,5 @@
-//! What planes forbid trees: a frame between two hosts of one part of a plane never leaves it.
+//! What planes and a limit on hops forbid trees: a frame between two hosts of one part of a plane never leaves it, and no path
+//! between two hosts is longer than the limit.
 //!
 //! ```text
 //!   part 0:  [a]──[b]──[c]        tree of a: a▶b, b▶c, b▶e, e▶d        c is not entered from f
@@ -10,24 +11,37 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{Assignment, Link, Policy, SwitchId, Topology, Tree, graph::UnionFind};
 
-use crate::routing::Routing;
+use crate::{hop_limit::HopLimit, routing::Routing};
 
-/// The part of each switch; no parts where trees may take any way.
+/// The part of each switch, no parts where trees may take any way; and how long paths may be.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Confined {
     part: Vec<u32>,
+    hops: Option<HopLimit>,
 }
 
 impl Confined {
     /// What a request forbids.
     pub(crate) fn by(topology: &Topology, policy: &Policy) -> Self {
-        Self { part: policy.planes.parts(topology, &policy.drain.links).by_switch().to_vec() }
+        let part = policy.planes.parts(topology, &policy.drain.links).by_switch().to_vec();
+        Self { part, hops: policy.hops_max.map(|hops_max| HopLimit { hops_max }) }
     }
 
     /// Whether nothing is forbidden.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.part.is_empty()
+        self.part.is_empty() && self.hops.is_none()
+    }
+
+    /// Whether trees keep to planes.
+    pub(crate) fn has_planes(&self) -> bool {
+        !self.part.is_empty()
+    }
+
+    /// How long paths may be.
+    #[inline]
+    pub(crate) fn hops(&self) -> Option<HopLimit> {
+        self.hops
     }
 
     /// Whether a tree from `root` may go from one switch on to another: it does not come back into the part that it is from.
@@ -62,18 +76,26 @@ impl Confined {
 
     /// `serves[switch]`: whether hosts there may send along a tree.
     pub(crate) fn serves(&self, topology: &Topology, tree: &Tree) -> Vec<bool> {
-        if self.is_empty() {
-            return vec![true; topology.switches().len()];
+        let mut serves = match &self.hops {
+            Some(hops) => hops.serves(topology, tree),
+            None => vec![true; topology.switches().len()],
+        };
+        if self.has_planes() {
+            let fits = self.fits(topology, tree);
+            serves.iter_mut().zip(&self.part).for_each(|(serves, part)| *serves &= fits[*part as usize]);
         }
-        let fits = self.fits(topology, tree);
-        self.part.iter().map(|part| fits[*part as usize]).collect()
+        serves
     }
 
-    /// Whether routes keep to their parts. Cost: O(trees · switches), and O(hosts²) more where pairs choose.
+    /// Whether routes keep to their parts, and are no longer than the limit. Cost: O(trees · switches), and O(hosts² · path) more
+    /// where pairs choose.
     pub(crate) fn holds(&self, topology: &Topology, routing: &Routing) -> bool {
-        if self.is_empty() {
-            return true;
-        }
+        let keeps_hops = self.hops.is_none_or(|hops| hops.holds(topology, routing));
+        keeps_hops && (!self.has_planes() || self.keeps_to_parts(topology, routing))
+    }
+
+    /// Whether routes keep to their parts.
+    fn keeps_to_parts(&self, topology: &Topology, routing: &Routing) -> bool {
         let part = |host| self.part(topology.switch_of(host));
         let mut used: BTreeSet<(usize, u32)> = BTreeSet::new();
         if let Assignment::Source(choice) = &routing.assignment {

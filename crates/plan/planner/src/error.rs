@@ -166,6 +166,33 @@ pub enum PlanError {
         /// What would work; empty if nothing that was tried does.
         way_out: String,
     },
+    /// Hosts are farther apart than paths may be.
+    #[error(
+        "--max-hops {limit}: {from} and {to} are {} apart; the smallest limit that the cabling allows is --max-hops {least}",
+        counted(*least as usize, "hop")
+    )]
+    HopsTooFew {
+        /// The limit.
+        limit: u32,
+        /// Links between switches on a shortest path between the two.
+        least: u32,
+        /// A host.
+        from: String,
+        /// The host that is farthest from it.
+        to: String,
+    },
+    /// An engine's routes are longer than paths may be.
+    #[error("the routes of engine {engine} take up to {}, but --max-hops allows {limit}{}", counted(*hops as usize, "hop"), after(way_out))]
+    TooManyHops {
+        /// The engine.
+        engine: EngineName,
+        /// The limit.
+        limit: u32,
+        /// Links between switches on the longest path.
+        hops: u32,
+        /// What would work; empty if nothing that was tried does.
+        way_out: String,
+    },
     /// There are more hosts than addresses.
     #[error("subnet {subnet} has too few addresses for the hosts; choose a larger one with --subnet")]
     SubnetFull {
@@ -218,6 +245,7 @@ impl PlanError {
             (Self::TooManyVlans { need, .. }, Self::TooManyVlans { need: other_need, .. }) if other_need < need => {
                 other
             }
+            (Self::TooManyHops { hops, .. }, Self::TooManyHops { hops: other_hops, .. }) if other_hops < hops => other,
             (Self::Deadlock { .. }, Self::TooManyVlans { .. }) => other,
             _ => self,
         }

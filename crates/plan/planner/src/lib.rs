@@ -29,6 +29,7 @@ mod exponential;
 mod fan;
 mod fitting;
 mod frames;
+mod hop_limit;
 mod host_set;
 mod in_band;
 mod intents;
@@ -68,7 +69,7 @@ use crate::{
     afresh::plan_afresh,
     engine::spanning_tree,
     measure::Measure,
-    request::{check_learned, check_request},
+    request::{check_hops, check_learned, check_request},
 };
 
 /// Plans a topology.
@@ -127,6 +128,7 @@ fn attempt_whole(
     previous: Option<&Plan>,
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
+    check_hops(topology, policy)?;
     let Some(in_band) = topology.in_band() else { return plan_between_machines(topology, policy, previous, watch) };
     let mut policy = policy.clone();
     policy.vlans.reserved.insert(in_band.vlan);

@@ -1,12 +1,15 @@
 //! What no engine could plan, refused before any search.
 //!
 //! ```text
-//!   topology, policy ─▶ hosts? models' capabilities? who needs floods? what learns? ─▶ a search, or why there is none
+//!   topology, policy ─▶ hosts? models' capabilities? who needs floods? what learns? how far? ─▶ a search, or why there is none
 //! ```
 
-use fabric::{EngineName, FdbMode, Flood, FlowControl, Plan, Policy, Resilience, Switch, Tagging, Topology};
+use fabric::{
+    EngineName, FdbMode, Flood, FlowControl, HostId, Plan, Policy, Resilience, Switch, SwitchId, Tagging, Topology,
+    graph::breadth_first,
+};
 
-use crate::{PlanError, number};
+use crate::{PlanError, confined::Confined, number};
 
 /// Refuses what no engine could plan.
 pub(crate) fn check_request(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
@@ -117,4 +120,38 @@ pub(crate) fn check_learned(policy: &Policy, previous: Option<&Plan>) -> Result<
         return Err(PlanError::AnswersElsewhere { tagging: policy.tagging, way_out: String::new() });
     }
     Ok(())
+}
+
+/// Refuses a limit on hops below the distance of two hosts, where nothing of the topology is drained.
+/// Cost: O(switches with hosts · links).
+pub(crate) fn check_hops(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
+    let Some(hops_max) = policy.hops_max else { return Ok(()) };
+    let confined = Confined::by(topology, policy);
+    let mut farthest: (u32, Option<[HostId; 2]>) = (0, None);
+    for root in topology.switch_ids() {
+        let Some(&source) = topology.hosts_of(root).first() else { continue };
+        let found = breadth_first(topology.switches().len(), [root], |switch| {
+            let confined = &confined;
+            let allowed = move |head: SwitchId| confined.allows(root.index(), switch.index(), head.index());
+            topology.neighbours(switch).filter(move |(_, head)| allowed(*head))
+        });
+        for &switch in &found.order {
+            let (Some(distance), Some(&destination)) = (found.distance(switch), topology.hosts_of(switch).first())
+            else {
+                continue;
+            };
+            if distance > farthest.0 {
+                farthest = (distance, Some([source, destination]));
+            }
+        }
+    }
+    match farthest {
+        (least, Some([source, destination])) if least > hops_max => Err(PlanError::HopsTooFew {
+            limit: hops_max,
+            least,
+            from: topology.host(source).name.clone(),
+            to: topology.host(destination).name.clone(),
+        }),
+        _ => Ok(()),
+    }
 }

@@ -30,6 +30,8 @@ fn followed(topology: &Topology, policy: &Policy, way: &str) -> Vec<(Topology, P
         match *word {
             "--max-vlans" if at > 0 && words[at - 1] == "no" => policy.vlans_max = None,
             "--max-vlans" => policy.vlans_max = Some(number(next)),
+            "--max-hops" if words[at - 1] == "no" => policy.hops_max = None,
+            "--max-hops" => policy.hops_max = Some(number(next) as u32),
             "--vlans" if next == "to" => policy.vlans = up_to(number(words[at + 2]) + 1),
             "--vlans" if words[at - 1] == "in" => policy.vlans = up_to(number(words[at - 3]) + 1),
             "--vlans" => policy.vlans = VlanPool::default(),

@@ -37,6 +37,7 @@ mod drain;
 mod entries;
 mod failover;
 mod findings;
+mod hops;
 mod hygiene;
 mod in_band;
 mod lags;
@@ -120,6 +121,7 @@ pub fn judge_with(plan: &Plan, threads: usize) -> Judgement {
     planes::judge(&state, &mut findings);
     addresses::judge(plan, &mut findings);
     let traffic = judge_frames(&state, &mut findings);
+    hops::judge(&state, &traffic.long, &mut findings);
     let (proof, mut deadlock) = deadlock::judge(&state, &traffic, &mut findings);
     let bound = bound::judge(&state, &mut findings);
     summary::judge(&state, &traffic, proof, bound, &mut findings);

@@ -18,6 +18,7 @@ use fabric::{FindingKind, FloodKind, HostId, PortId, SwitchId};
 use crate::{
     demand::{self, Coverage, Demand},
     findings::{Findings, counted},
+    hops::LongPaths,
     receiver::Receiver,
     state::{FabricState, Hop, Loss},
     view::View,
@@ -35,6 +36,8 @@ pub(crate) struct Traffic {
     pub(crate) hops_total: u64,
     /// Links between switches on the longest path.
     pub(crate) hops_max: usize,
+    /// Receivers with paths that are longer than the plan allows.
+    pub(crate) long: Vec<LongPaths>,
     /// By lane: which channels a unicast frame may hold while it waits for which.
     pub(crate) lanes: Vec<Dependencies>,
     /// By lane: the same for what is sent to everybody, and to groups; kept only where flow control makes frames wait.
@@ -65,6 +68,7 @@ impl Traffic {
             pairs: 0,
             hops_total: 0,
             hops_max: 0,
+            long: Vec::new(),
             lanes: Vec::new(),
             spread_lanes: Vec::new(),
             spread_is_whole: true,
@@ -240,6 +244,7 @@ impl Router {
         self.epoch += 1;
         self.settled.clear();
         let mut whole = true;
+        let mut long = LongPaths::to(destination);
         for &source in senders {
             let switch = state.topology.switch_of(source);
             self.settle(state, view, destination, switch);
@@ -248,10 +253,12 @@ impl Router {
             if slot.fate == Fate::Delivered {
                 traffic.hops_total += u64::from(slot.hops);
                 traffic.hops_max = traffic.hops_max.max(slot.hops as usize);
+                long.see(state, source, slot.hops);
             } else {
                 whole = false;
             }
         }
+        traffic.long.extend(long.if_any());
         self.add_load(view, state, traffic);
         if !whole {
             traffic.coverage = Coverage::Partial;

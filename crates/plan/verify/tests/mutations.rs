@@ -896,6 +896,7 @@ const FAILURES: &[Case] = &[
         },
         &[K::LeavesPlane],
     ),
+    fatal("a path longer than paths may be", leaves, |p| p.policy.hops_max = Some(1), &[K::TooManyHops]),
     fatal("planes of other switches", ready, |p| p.policy.planes = Planes::new(vec![0]), &[K::PlanMismatch]),
     fatal("drained failures", ready, |p| failover_summary(p).drained += 1, &[K::SummaryMismatch]),
     fatal(

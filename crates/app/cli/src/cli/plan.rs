@@ -9,7 +9,7 @@ use fabric::{
 
 use super::{
     models::OwnModels,
-    numbers::{count, port, real, whole},
+    numbers::{count, port, real, short, whole},
     values::{choices, words},
 };
 
@@ -106,6 +106,10 @@ pub(crate) struct Plan {
     /// `export --to host-setup` writes the links by plane for RI2N.
     #[arg(long)]
     pub(crate) disjoint: bool,
+    /// Let no unicast frame between two hosts cross more than so many links between switches; 0 keeps it on one switch. Without it,
+    /// paths are as long as the lowest maximum load takes. A path that a stored switch-over of --resilience 1 takes may be longer.
+    #[arg(long, value_name = "HOPS", value_parser = short(0..=u32::MAX))]
+    pub(crate) max_hops: Option<u32>,
     /// Search for better routes for so many seconds, or until Ctrl-C, which keeps the best so far. Without it, a number
     /// of steps that depends on the size alone, so that the same input gives the same plan.
     #[arg(long, value_name = "SECONDS", value_parser = real(0.0..=1e9))]

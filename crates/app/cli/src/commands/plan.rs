@@ -165,6 +165,7 @@ fn policy(args: &cli::Plan, topology: &Topology, previous: Option<&Plan>) -> Res
         resilience: args.resilience,
         drain,
         planes,
+        hops_max: args.max_hops,
         time_limit: time_limit(args)?,
     })
 }
@@ -247,6 +248,10 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
     print_idle(plan)?;
     drain::print(plan)?;
     planes::print(plan)?;
+    if let Some(limit) = plan.policy.hops_max {
+        let longest = max_switches_per_path.saturating_sub(1);
+        say!("hops             {longest} at most between two hosts; --max-hops allows {limit}");
+    }
     let label = if matches!(deadlock, Deadlock::Waits { open, .. } if !open.is_empty()) { "proof" } else { "deadlock" };
     say!("{label:<16} {proof}");
     if !dropped.is_empty() {

@@ -146,6 +146,7 @@ fn policy(topology: &Topology, at: &Located<'_>) -> Read<Policy> {
         "resilience",
         "drain",
         "planes",
+        "hops_max",
     ])?;
     let pool = at.field("vlans")?;
     pool.only(&["first", "last", "reserved"])?;
@@ -174,6 +175,7 @@ fn policy(topology: &Topology, at: &Located<'_>) -> Read<Policy> {
         resilience: at.optional("resilience")?.map(|at| at.parsed()).transpose()?.unwrap_or(Resilience::None),
         drain: at.optional("drain")?.map(|at| drain(topology, &at)).transpose()?.unwrap_or_default(),
         planes: at.optional("planes")?.map(|at| planes(topology, &at)).transpose()?.unwrap_or_default(),
+        hops_max: at.optional("hops_max")?.map(|at| at.whole()).transpose()?,
         time_limit: None,
     })
 }

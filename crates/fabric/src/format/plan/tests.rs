@@ -408,6 +408,24 @@ fn planes_are_stated_only_where_there_are_some() {
 }
 
 #[test]
+fn a_limit_on_hops_is_stated_only_where_there_is_one() {
+    let plain = small();
+    assert!(!written(&plain).contains("hops_max"));
+    for hops_max in [0, 4, u32::MAX] {
+        let with = Plan { policy: Policy { hops_max: Some(hops_max), ..plain.policy.clone() }, ..plain.clone() };
+        let text = written(&with);
+        assert!(text.contains(&format!("\"hops_max\":{hops_max}")), "{text}");
+        assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict).as_ref(), Ok(&with));
+    }
+    let with = Plan { policy: Policy { hops_max: Some(4), ..plain.policy.clone() }, ..plain };
+    for wrong in ["-1", "4.5", "4294967296", "\"4\""] {
+        let broken = written(&with).replacen("\"hops_max\":4", &format!("\"hops_max\":{wrong}"), 1);
+        let error = read_plan(broken.as_bytes(), ReadMode::IgnoreDigest).expect_err(wrong).to_string();
+        assert!(error.contains("policy.hops_max"), "{error}");
+    }
+}
+
+#[test]
 fn what_is_drained_is_stated_only_where_something_is() {
     let plain = small();
     assert!(!written(&plain).contains("drain\""));

@@ -104,6 +104,7 @@ fn policy_fields(policy: &Policy) -> String {
         resilience,
         drain,
         planes,
+        hops_max,
         ..
     } = policy;
     let mut text = String::new();
@@ -136,6 +137,9 @@ fn policy_fields(policy: &Policy) -> String {
     }
     if !planes.is_empty() {
         push_field(&mut text, "planes", planes_list(planes));
+    }
+    if let Some(hops_max) = hops_max {
+        push_field(&mut text, "hops_max", hops_max);
     }
     text
 }

@@ -14,6 +14,9 @@
 //! so on, each by distance from a root of its own. What is up or down within a part is so by the part's own root, so a source
 //! reaches its whole part without leaving it; and every part is below one that comes before it.
 //!
+//! Where paths may only be so long, no switch is entered deeper than its ceiling (`hop_limit.rs`), counted along paths that go up first
+//! and then down. Where the shortest of those are too long, trees are the shortest there are, and the caller refuses them.
+//!
 //! ```text
 //!        [r]            from a:  up a▶b▶r, then down r▶c, c▶d;
 //!       ↗   ↘                    not a▶d▶c: after the down channel a▶d none may go up
@@ -22,11 +25,11 @@
 //!     [a]───[d]
 //! ```
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 use fabric::{
     ChannelId, HostId, Policy, SwitchId, Topology, Traffic, Tree,
-    graph::{BreadthFirst, Dijkstra, Length, breadth_first, dijkstra},
+    graph::{BreadthFirst, Cost, Dijkstra, Length, breadth_first, dijkstra},
 };
 
 use crate::{confined::Confined, demand::sent_by, exponential::exp, measure::Measure, routing::Routing};
@@ -50,7 +53,11 @@ pub(crate) fn route(topology: &Topology, policy: &Policy) -> Routing {
             let routing = Builder::new(topology, &policy.traffic, &confined, root).routing(&groups, passes);
             (Measure::of(topology, &policy.traffic, &routing), routing)
         })
-        .min_by(|(a, _), (b, _)| a.time_max.total_cmp(&b.time_max).then(a.hops_total.cmp(&b.hops_total)))
+        .min_by(|(a, _), (b, _)| {
+            let excess = |of: &Measure| policy.hops_max.map_or(0, |limit| of.hops_max.saturating_sub(limit as usize));
+            let by_length = excess(a).cmp(&excess(b));
+            by_length.then(a.time_max.total_cmp(&b.time_max)).then(a.hops_total.cmp(&b.hops_total))
+        })
         .expect("there is at least one root")
         .1
 }
@@ -109,7 +116,7 @@ fn search(topology: &Topology, from: SwitchId) -> BreadthFirst<SwitchId, Channel
 /// All switches, nearest to the root first within each part: the root's part, then always one next to those before, from its switch
 /// with the most cables to them.
 fn part_by_part(topology: &Topology, confined: &Confined, root: SwitchId) -> Vec<SwitchId> {
-    if confined.is_empty() {
+    if !confined.has_planes() {
         return search(topology, root).order;
     }
     let count = topology.switches().len();
@@ -218,22 +225,18 @@ impl<'a> Builder<'a> {
             let load = self.load[channel.index()] / peak;
             if pass == 0 { 1.0 + 0.3 * load } else { 0.2 + exp(6.0 * (load - 1.0)) * (1.0 + pass as f64) }
         };
-        let allowed = |channel: ChannelId| {
-            let [tail, head] = [self.topology.tail(channel), self.topology.head(channel)].map(SwitchId::index);
-            self.confined.allows(source.index(), tail, head)
+        let found = match self.ceilings(source) {
+            None => self.cheapest_tree(source, &price, None),
+            Some(Ceilings::Within(ceiling)) => self.cheapest_tree(source, &price, Some(&ceiling)),
+            Some(Ceilings::Unreachable(shortest)) => shortest,
         };
-        let up = self.cheapest([(source, Length(0.0))], &price, |channel| self.is_up(channel) && allowed(channel));
-        let ancestors = up.order.iter().map(|&switch| (switch, up.cost[switch.index()]));
-        let Dijkstra { mut order, cost, inward: down } = self.cheapest(ancestors, &price, |channel| {
-            !self.is_up(channel) && !up.has_reached(self.topology.head(channel)) && allowed(channel)
-        });
-        let inward = |switch: SwitchId| down[switch.index()].or(up.inward[switch.index()]);
+        let Dijkstra { mut order, cost, inward } = found;
         let mut needed: Vec<bool> =
             self.topology.switch_ids().map(|switch| !self.topology.hosts_of(switch).is_empty()).collect();
         let mut channels = Vec::new();
         order.sort_by_key(|switch| cost[switch.index()]);
         for &switch in order.iter().rev() {
-            if let Some(channel) = inward(switch).filter(|_| needed[switch.index()]) {
+            if let Some(channel) = inward[switch.index()].filter(|_| needed[switch.index()]) {
                 needed[self.topology.tail(channel).index()] = true;
                 channels.push(channel);
             }
@@ -242,17 +245,113 @@ impl<'a> Builder<'a> {
         channels
     }
 
+    /// How deep each switch may lie in a tree of a source; none if paths may be of any length.
+    fn ceilings(&self, source: SwitchId) -> Option<Ceilings> {
+        let limit = self.confined.hops()?;
+        let shortest = self.cheapest_tree(source, &|_| 1.0, None);
+        let depth: Vec<u32> = shortest.cost.iter().map(|cost| cost.hops).collect();
+        let lived_in = |switch: SwitchId| !self.topology.hosts_of(switch).is_empty();
+        if self.topology.switch_ids().any(|switch| lived_in(switch) && depth[switch.index()] > limit.hops_max) {
+            return Some(Ceilings::Unreachable(shortest));
+        }
+        let is_up = |switch: SwitchId| {
+            let inward = shortest.inward[switch.index()];
+            inward.is_none_or(|channel| self.is_up(channel))
+        };
+        let next = |switch: SwitchId| {
+            let here = is_up(switch);
+            let onward = self.topology.neighbours(switch).filter(move |(channel, head)| {
+                self.allowed(source, *channel) && if self.is_up(*channel) { here } else { !is_up(*head) }
+            });
+            onward.map(|(_, head)| head)
+        };
+        let mut order = shortest.order.clone();
+        order.sort_by_key(|switch| depth[switch.index()]);
+        Some(Ceilings::Within(limit.ceilings(&order, &depth, lived_in, next)))
+    }
+
+    /// The cheapest tree of a source: up channels to what they reach, then down channels to the rest; no switch deeper than its
+    /// ceiling, if there are any.
+    fn cheapest_tree(
+        &self,
+        source: SwitchId,
+        price: &impl Fn(ChannelId) -> f64,
+        ceiling: Option<&[u32]>,
+    ) -> Dijkstra<SwitchId, ChannelId, Way> {
+        let up = self.cheapest([(source, Way::START)], price, ceiling, |channel| {
+            self.is_up(channel) && self.allowed(source, channel)
+        });
+        let ancestors = up.order.iter().map(|&switch| (switch, up.cost[switch.index()]));
+        let mut found = self.cheapest(ancestors, price, ceiling, |channel| {
+            !self.is_up(channel) && !up.has_reached(self.topology.head(channel)) && self.allowed(source, channel)
+        });
+        found.inward.iter_mut().zip(up.inward).for_each(|(down, up)| *down = down.or(up));
+        found
+    }
+
+    fn allowed(&self, source: SwitchId, channel: ChannelId) -> bool {
+        let [tail, head] = [self.topology.tail(channel), self.topology.head(channel)].map(SwitchId::index);
+        self.confined.allows(source.index(), tail, head)
+    }
+
     /// The cheapest paths from switches that have costs of their own, along allowed channels.
     fn cheapest(
         &self,
-        starts: impl IntoIterator<Item = (SwitchId, Length)>,
+        starts: impl IntoIterator<Item = (SwitchId, Way)>,
         price: &impl Fn(ChannelId) -> f64,
+        ceiling: Option<&[u32]>,
         allowed: impl Fn(ChannelId) -> bool,
-    ) -> Dijkstra<SwitchId, ChannelId, Length> {
+    ) -> Dijkstra<SwitchId, ChannelId, Way> {
         let allowed = &allowed;
-        dijkstra(self.topology.switches().len(), starts, |switch, Length(so_far)| {
-            let channels = self.topology.neighbours(switch).filter(|(channel, _)| allowed(*channel));
-            channels.map(move |(channel, head)| (channel, head, Length(so_far + price(channel))))
+        dijkstra(self.topology.switches().len(), starts, |switch, so_far: Way| {
+            let hops = so_far.hops + 1;
+            let reaches = move |head: SwitchId| ceiling.is_none_or(|ceiling| hops <= ceiling[head.index()]);
+            let channels =
+                self.topology.neighbours(switch).filter(move |(channel, head)| allowed(*channel) && reaches(*head));
+            channels.map(move |(channel, head)| {
+                (channel, head, Way { length: Length(so_far.length.0 + price(channel)), hops })
+            })
         })
     }
+}
+
+/// How deep switches may lie, or the shortest tree where some switch with hosts lies too deep in any.
+enum Ceilings {
+    Within(Vec<u32>),
+    Unreachable(Dijkstra<SwitchId, ChannelId, Way>),
+}
+
+/// A path: what it costs, by which paths are compared, and its links.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    length: Length,
+    hops: u32,
+}
+
+impl PartialEq for Way {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Way {}
+
+impl PartialOrd for Way {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Way {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.length.cmp(&other.length)
+    }
+}
+
+impl Way {
+    const START: Self = Self { length: Length(0.0), hops: 0 };
+}
+
+impl Cost for Way {
+    const UNREACHED: Self = Self { length: Length::UNREACHED, hops: u32::MAX };
 }

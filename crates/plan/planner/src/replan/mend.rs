@@ -73,6 +73,8 @@ pub(crate) struct Mender<'a> {
     pub(super) order: Vec<SwitchId>,
     pub(super) inward: Vec<Option<ChannelId>>,
     pub(super) below: Vec<u32>,
+    /// `depth[switch]`: links from the root of the flow that was traced last.
+    depth: Vec<u32>,
     /// `carried[switch]`: units for what is there and below, where a flow has a demand of its own.
     carried: Vec<u64>,
     dependencies: Vec<Dependency>,
@@ -95,13 +97,14 @@ impl<'a> Mender<'a> {
             order: Vec::with_capacity(switches),
             inward: vec![None; switches],
             below: vec![0; switches],
+            depth: vec![0; switches],
             carried: vec![0; switches],
             dependencies: Vec::new(),
             weights: Vec::new(),
         }
     }
 
-    /// Has flows keep to their parts of planes.
+    /// Has flows keep to their parts of planes, and to how long paths may be.
     pub(super) fn confine(&mut self, confined: Confined) {
         self.confined = confined;
     }
@@ -178,8 +181,7 @@ impl<'a> Mender<'a> {
             self.tie(lane, flows, &ways)?;
         }
         self.trim();
-        self.weigh(flows);
-        self.settle(lane).then(|| self.links())
+        (self.weigh(flows) && self.settle(lane)).then(|| self.links())
     }
 
     /// The tree of one flow grown anew: every switch keeps the channel by which frames reached it, unless that is gone or
@@ -249,8 +251,7 @@ impl<'a> Mender<'a> {
         let links: Vec<LinkId> = grown.iter().flatten().map(|channel| channel.link()).collect();
         self.spread_out(&links);
         self.trim();
-        self.weigh(flows);
-        self.settle(lane).then(|| self.links())
+        (self.weigh(flows) && self.settle(lane)).then(|| self.links())
     }
 
     /// By which channel frames from `root` enter each switch of its piece; in other pieces, as if they came in at the
@@ -338,7 +339,7 @@ impl<'a> Mender<'a> {
         }
     }
 
-    /// Adds the dependencies of a flow along the tree, and says whether it keeps to its part; leaves `order`, `inward` and `below`
+    /// Adds the dependencies of a flow along the tree, and says whether it keeps to its part and to how long paths may be; leaves `order`, `inward` and `below`
     /// filled.
     pub(super) fn trace(&mut self, flow: &Flow) -> bool {
         let mut keeps = true;
@@ -349,6 +350,13 @@ impl<'a> Mender<'a> {
                 None => self.hosts[switch.index()],
             };
             self.carried[switch.index()] = flow.demand.as_ref().map_or(0, |demand| demand[switch.index()]);
+        }
+        if let Some(limit) = self.confined.hops() {
+            for &switch in &self.order {
+                let above = self.inward[switch.index()].map(|inward| self.depth[self.topology.tail(inward).index()]);
+                self.depth[switch.index()] = above.map_or(0, |above| above + 1);
+                keeps &= self.below[switch.index()] == 0 || self.depth[switch.index()] <= limit.hops_max;
+            }
         }
         for &switch in self.order[1..].iter().rev() {
             let below = self.below[switch.index()];
@@ -367,7 +375,7 @@ impl<'a> Mender<'a> {
         keeps
     }
 
-    /// Finds what flows along the tree depend on, and what they add to channels; says whether they keep to their parts.
+    /// Finds what flows along the tree depend on, and what they add to channels; says whether they keep to their parts and to how long paths may be.
     pub(super) fn weigh(&mut self, flows: &[Flow]) -> bool {
         let mut keeps = true;
         self.dependencies.clear();

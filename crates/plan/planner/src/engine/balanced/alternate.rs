@@ -15,6 +15,7 @@ use fabric::rng::Rng;
 
 use super::{
     build::Rule,
+    depth::is_too_deep,
     forest::Source,
     improve::{Next, Search, Stop, improve},
     net::{NONE, Net},
@@ -237,7 +238,7 @@ pub(super) fn mend(context: &mut Context<'_, '_>, state: &mut SearchState) -> bo
         context.work.spend(20 * fallen.len());
         falls(net, source.root, rank, inward, &mut fallen);
         let mut mended = true;
-        if !fallen.is_empty() {
+        if !fallen.is_empty() || is_too_deep(net, source.root, inward) {
             mended = context.builder.grow_rising(net, source.root, &prices.price, rank, inward);
             context.work.spend(5 * net.channels);
         }

@@ -15,6 +15,7 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::{
+    depth::ceilings,
     net::{NONE, Net},
     schedule::{GROWING, Lateness},
 };
@@ -36,6 +37,8 @@ pub(super) struct Builder {
     cost: Vec<f32>,
     key: Vec<f32>,
     done: Vec<bool>,
+    /// `depth[switch]`: links on the path there.
+    depth: Vec<u32>,
     /// Costs, which are positive and so in the order of their bits, over channels.
     queue: BinaryHeap<Reverse<u64>>,
 }
@@ -43,15 +46,23 @@ pub(super) struct Builder {
 impl Builder {
     pub(super) fn new(net: &Net) -> Self {
         let n = net.switches;
-        Self { cost: vec![0.0; n], key: vec![0.0; n], done: vec![false; n], queue: BinaryHeap::new() }
+        Self {
+            cost: vec![0.0; n],
+            key: vec![0.0; n],
+            done: vec![false; n],
+            depth: vec![0; n],
+            queue: BinaryHeap::new(),
+        }
     }
 
-    /// Grows a tree into `inward[switch]` and says whether it reaches every switch with hosts.
+    /// Grows a tree into `inward[switch]` and says whether it reaches every switch with hosts. Where paths may only be so long, no
+    /// switch is entered deeper than its ceiling.
     pub(super) fn grow(&mut self, net: &Net, root: usize, price: &[f32], rule: Rule<'_>, inward: &mut [u32]) -> bool {
         self.grow_from(net, &[root], &[0.0], price, rule, inward)
     }
 
-    /// The same from several switches at once: a path may begin at any of them, at a cost of its own that is not negative.
+    /// The same from several switches at once: a path may begin at any of them, at a cost of its own that is not negative. From
+    /// several, nothing limits how long paths are.
     pub(super) fn grow_from(
         &mut self,
         net: &Net,
@@ -68,7 +79,13 @@ impl Builder {
         for (&root, &start) in roots.iter().zip(start) {
             self.cost[root] = start;
             self.done[root] = true;
+            self.depth[root] = 0;
         }
+        let ceiling = match *roots {
+            [root] => net.confined.hops().map(|limit| ceilings(net, root, limit)),
+            _ => None,
+        };
+        let reaches = |depth: u32, head: usize| ceiling.as_ref().is_none_or(|ceiling| depth < ceiling[head]);
         let scale = 1.0 / net.channels as f32;
         let key_of = |cost: f32, channel: u32| match rule {
             Rule::Strict(rank, Lateness::Decides) => rank[channel as usize] as f32,
@@ -79,7 +96,7 @@ impl Builder {
         for &channel in roots.iter().flat_map(|root| net.from(*root)).filter(|channel| allowed(**channel)) {
             let key = key_of(self.cost[net.tail(channel)] + price[channel as usize], channel);
             let head = net.head(channel);
-            if key < self.key[head] && !self.done[head] {
+            if key < self.key[head] && !self.done[head] && reaches(0, head) {
                 self.key[head] = key;
                 self.queue.push(Reverse(packed(key, channel)));
             }
@@ -94,6 +111,7 @@ impl Builder {
             missing -= usize::from(net.hosts[switch] > 0);
             inward[switch] = channel;
             let tail = net.tail(channel);
+            self.depth[switch] = self.depth[tail] + 1;
             self.cost[switch] = self.cost[tail]
                 + price[channel as usize]
                 + match rule {
@@ -102,7 +120,7 @@ impl Builder {
                 };
             for &next in net.from(switch) {
                 let head = net.head(next);
-                if self.done[head] || !allowed(next) {
+                if self.done[head] || !allowed(next) || !reaches(self.depth[switch], head) {
                     continue;
                 }
                 let mut cost = self.cost[switch] + price[next as usize];

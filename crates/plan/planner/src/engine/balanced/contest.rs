@@ -57,6 +57,9 @@ struct Runner {
     slices: usize,
 }
 
+/// Orders that are annealed while there is no start at all.
+const EMPTY_CHALLENGES_MAX: usize = 4;
+
 /// What a job of a round is to do.
 enum Task {
     GoOn(Runner),
@@ -143,11 +146,18 @@ impl<'a> Contest<'a> {
             if self.peak() <= self.enough || work.expired() {
                 return;
             }
+            // Where paths are limited, no start may have an order with trees as short.
+            let is_empty = self.runners.is_empty();
+            if is_empty && (!annealable || challenges > EMPTY_CHALLENGES_MAX) {
+                return;
+            }
             let hurried = hurried && round == 0;
             let longer = (round / SLICES.doubling_rounds).min(20);
             let slice = self.slice(sources.len()) << longer >> if hurried { SLICES.hurried_shift } else { 0 };
             // After an order that was annealed in a hurry, one that takes more time is due at once.
-            let due = hurried || work.total() >= (SLICES.annealing_rarity * annealing).max(self.slice(sources.len()));
+            let due = hurried
+                || is_empty
+                || work.total() >= (SLICES.annealing_rarity * annealing).max(self.slice(sources.len()));
             let challenge = (annealable && due).then(|| self.challenge(sources, lanes, challenges));
             let mut jobs = Vec::new();
             for (place, runner) in std::mem::take(&mut self.runners).into_iter().enumerate() {
@@ -196,7 +206,7 @@ impl<'a> Contest<'a> {
     /// On a torus, lets trees compete that are images of a few, which are searched for first.
     fn add_folded(&mut self, lanes: usize, work: &mut Work<'_>) {
         // On one lane, orders that are alike under reflections alone are no better than the cuts that they come from.
-        // Images of a tree that keeps to its plane need not keep to theirs.
+        // Images of a tree that is confined need not be.
         if self.net.switches < PORTFOLIO.images_switches_min || lanes < 2 || !self.net.confined.is_empty() {
             return;
         }

@@ -31,6 +31,7 @@ mod branch;
 mod build;
 mod contest;
 mod converter;
+mod depth;
 mod forest;
 mod improve;
 mod lone;
@@ -82,14 +83,19 @@ use self::{
 /// Most entries of a table by source and switch; where more were needed, routes of other engines are all there is.
 const TABLE_MAX: usize = 1 << 25;
 
-/// Whether sources have to share trees, and the search sees to that itself; where trees keep to planes, it does not.
+/// Whether sources have to share trees, and the search sees to that itself; where trees are confined, it does not.
 pub(crate) fn shares_trees(topology: &Topology, policy: &Policy) -> bool {
     let sources = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()).count();
     is_simple(policy, sources)
-        && policy.planes.is_empty()
+        && !is_confined(policy)
         && policy.tagging != Tagging::SourceDestination
         && sources * topology.switches().len() <= TABLE_MAX
         && number::capacity(topology, policy) < sources
+}
+
+/// Whether trees keep to planes or to a limit on hops: then there is one for every source, or what is left of those.
+fn is_confined(policy: &Policy) -> bool {
+    !policy.planes.is_empty() || policy.hops_max.is_some()
 }
 
 /// Shared trees are searched for by how many hosts there are, which says nothing of a matrix: there they only compete.
@@ -134,9 +140,9 @@ fn search(
     watch: &mut dyn Watch,
 ) -> Vec<Routing> {
     let trees = number::capacity(topology, policy);
-    // Whoever takes a tree for its planes has a tree for every source, or what is left of those.
-    let is_confined = !policy.planes.is_empty();
-    if let Some(perfect) = structured::perfect_by_pair(topology, policy, trees, bound).filter(|_| !is_confined) {
+    let is_confined = is_confined(policy);
+    let perfect = structured::perfect_by_pair(topology, policy, trees, bound);
+    if let Some(perfect) = perfect.filter(|perfect| net.confined.holds(topology, perfect)) {
         return vec![perfect];
     }
     let mut contest = Contest::new(topology, policy, net, sharing, bound);

@@ -120,7 +120,7 @@ impl Net {
         }
     }
 
-    /// The same, for trees that keep to planes.
+    /// The same, for trees that keep to planes or to a limit on hops.
     pub(super) fn confined(self, confined: Confined) -> Self {
         Self { confined, ..self }
     }

@@ -17,6 +17,7 @@
 use fabric::rng::Rng;
 
 use super::{
+    depth::{depth, height},
     forest::{Forest, Source},
     net::{NONE, Net},
     price::Prices,
@@ -203,6 +204,10 @@ fn sweep_tree(
         visits += 1;
         let current = inward[switch];
         promising.retain(|&channel| channel != current && net.allows(root, channel));
+        if let Some(limit) = net.confined.hops().filter(|_| !promising.is_empty()) {
+            let height = height(net, inward, switch);
+            promising.retain(|&channel| depth(net, root, inward, net.tail(channel)) + 1 + height <= limit.hops_max);
+        }
         if promising.is_empty() {
             continue;
         }
