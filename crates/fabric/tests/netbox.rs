@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use fabric::{
-    Mac, Topology, TopologyBuilder,
+    LagNumber, Mac, Topology, TopologyBuilder,
     format::{
         exchange::{Format, ImportOptions, Imported, import},
         native::write_native,
@@ -162,6 +162,20 @@ proptest! {
         builder.add_host("nas/eno1", Mac::new([6, 0, 0, 0, 0, 1]), a, rates.1, None).expect("a fresh host");
         builder.join_machine("nas").expect("the first");
         builder.add_standby("nas/eno2", b, rates.1).expect("beside it");
+        // A LAG between the first two switches, and one for a host.
+        let mut lag = |switch: usize, members: &[&str]| {
+            let switch = fabric::SwitchId::new(switch);
+            let lag = builder.add_lag(switch, LagNumber::new(7)).expect("a free number");
+            for name in members {
+                let member = builder.add_port(switch, name).expect("a fresh port");
+                builder.add_to_lag(lag, member).expect("a free port");
+            }
+            lag
+        };
+        let (x, y) = (lag(0, &["bundle1", "bundle2", "bundle3"]), lag(1, &["bundle1", "bundle2", "bundle3"]));
+        let bonded = lag(0, &["bond1", "bond2"]);
+        builder.add_link(x, y, 3 * rates.0).expect("free ports");
+        builder.add_host("bonded", Mac::new([6, 0, 0, 0, 0, 2]), bonded, 2 * rates.1, None).expect("a fresh host");
         let topology = builder.finish().expect("as before");
         let answers = answers(&write_netbox(&topology, "Room 7"));
         let read = import(Format::NetBox, &[("f", &answers)], &ImportOptions::default())
@@ -221,8 +235,12 @@ fn answers(files: &[fabric::format::netbox::NetBoxFile]) -> String {
         let id = interfaces.len() + 1;
         let device = device_ids[&row["device"]];
         assert_eq!(interface_ids.insert((row["device"].clone(), row["name"].clone()), id), None, "{row:?}");
+        let lag = row.get("lag").filter(|lag| !lag.is_empty());
+        if let Some(lag) = lag {
+            assert!(interface_ids.contains_key(&(row["device"].clone(), lag.clone())), "no such LAG yet: {row:?}");
+        }
         interfaces.push(json!({
-            "id": id, "device": {"id": device, "name": row["device"]}, "name": row["name"], "type": {"value": row["type"]},
+            "lag": lag.map(|name| json!({"name": name})), "id": id, "device": {"id": device, "name": row["device"]}, "name": row["name"], "type": {"value": row["type"]},
             "speed": row["speed"].parse::<u64>().ok(), "connected_endpoints": null, "mac_addresses": [],
         }));
     }

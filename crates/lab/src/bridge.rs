@@ -263,6 +263,7 @@ mod tests {
         let port = |name: &str, device: Option<&str>| PortSite {
             name: name.to_owned(),
             device: device.map(str::to_owned),
+            lag: None,
             shut: Shut::No,
             plugged: 0,
             before: Carried::default(),

@@ -10,11 +10,11 @@ use std::{
     time::Duration,
 };
 
-use common::{Guard, Shape, clos, grid, lab_name, plan, ring, skipped, wanted};
+use common::{Guard, Shape, clos, grid, lab_name, plan, ring, setting, skipped, wanted};
 use dialects::{Difference, Memory, RenderRequest, Target, TargetChoice};
-use fabric::{Flood, LinkId, Plan, Tree};
+use fabric::{Flood, LinkId, Plan, Tree, format::native::parse_native};
 use lab::{
-    Backend, Lab, LabOptions,
+    Backend, Lab, LabError, LabOptions,
     delivery::{Delivery, Probe, check},
     netns::within,
 };
@@ -48,6 +48,66 @@ fn the_kernels_bridge_does_what_the_script_says() {
         assert_eq!(status.unknown_floods(), 0, "{word}");
     }
 }
+
+/// LAGs of the script are the kernel's bonds, which agree by LACP.
+#[test]
+fn the_kernels_bonds_do_what_the_script_says() {
+    if skipped(Backend::Bridge) {
+        return;
+    }
+    let topology = parse_native("lags.yaml", LAGS).expect("valid");
+    let cabling = topology.clone();
+    let plan = plan(topology, |host| {
+        let gone = host.index() % 3;
+        Tree::new(&cabling, LinkId::all(3).filter(|link| link.index() != gone)).expect("a path")
+    });
+    let lab = match Lab::up(&plan, &options("rlags", Backend::Bridge), &mut |_| {}) {
+        Ok(lab) => Guard(lab),
+        Err(LabError::Missing(reason)) => return println!("skipped: {reason}"),
+        Err(error) => panic!("the lab comes up: {error}"),
+    };
+    take_switches_out(&lab.0);
+    for site in &lab.0.layout().switches {
+        let lags = site.ports.iter().filter(|port| fabric::LagNumber::of_port(&port.name).is_some());
+        let script: String = lags.map(|port| format!("ip link delete dev {}\n", port.name)).collect();
+        shell(&site.namespace, &script);
+    }
+    run_scripts(&lab.0, &plan, None, &[]);
+    for &probe in Probe::ALL {
+        // Members are taken in a few seconds after they come up; until then frames are lost.
+        let mut delivery = check(&lab.0, probe).expect("probes can be sent");
+        for _ in 0..SETTLING_S * setting("LAB_SLOWNESS", 1) as u32 {
+            if delivery.faults.is_empty() {
+                break;
+            }
+            std::thread::sleep(Duration::from_secs(1));
+            delivery = check(&lab.0, probe).expect("probes can be sent");
+        }
+        println!("LAGs: {probe}: {} pairs in {:.2?}", delivery.pairs, delivery.elapsed);
+        assert_eq!(delivery.faults, [], "{probe}");
+    }
+    // Both members of each are agreed on, by the kernels at both ends.
+    for site in lab.0.layout().switches.iter().filter(|site| site.ports.iter().any(|port| port.lag.is_some())) {
+        let said = shell(&site.namespace, "cat /proc/net/bonding/*\n");
+        let mut ports = said.lines().filter_map(|line| line.trim().strip_prefix("Number of ports: "));
+        assert!(ports.clone().count() > 0 && ports.all(|ports| ports == "2"), "{}: {said}", site.name);
+    }
+}
+
+/// A ring with a LAG, and a host on another one.
+const LAGS: &str = r#"switches:
+  s0: {lags: {lag1: [p1, p2], lag2: [p5, p6]}}
+  s1: {lags: {lag1: [p1, p2]}}
+  s2: {}
+links:
+  - s0:lag1 -- s1:lag1
+  - s1:p3 -- s2:p1
+  - s2:p2 -- s0:p3
+hosts:
+  n1: {mac: "02:00:00:00:00:01", port: "s0:lag2"}
+  n2: {mac: "02:00:00:00:00:02", port: "s1:p4"}
+  n3: {mac: "02:00:00:00:00:03", port: "s2:p4"}
+"#;
 
 #[test]
 fn a_difference_takes_running_bridges_from_one_tree_to_many() {

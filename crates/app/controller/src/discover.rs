@@ -206,12 +206,7 @@ fn topology_of(
         );
     }
     let mut names: BTreeSet<String> = BTreeSet::new();
-    let mut seen: BTreeSet<(PortId, fabric::Mac)> = BTreeSet::new();
     for (at, host) in &cabling.hosts {
-        // A host on a LAG may be heard at each of its members.
-        if ports.get(at).is_some_and(|port| !seen.insert((builder.logical_port(*port), host.mac))) {
-            continue;
-        }
         let named = host.name.as_deref().map(usable).filter(|name| !name.is_empty());
         let plain = named.unwrap_or_else(|| format!("host-{}", host.mac.to_string().replace(':', "")));
         let mut name = plain.clone();
@@ -224,7 +219,6 @@ fn topology_of(
             by_address.push((name.clone(), label(found, *at)));
         }
         let added = place(at).and_then(|port| {
-            let port = builder.logical_port(port);
             let rate_bps = builder.cables_at(port) as u64 * DEFAULT_RATE_BPS;
             builder.add_host(&name, host.mac, port, rate_bps, None).map_err(|fault| fault.to_string())
         });
@@ -237,6 +231,8 @@ fn topology_of(
 
 #[cfg(test)]
 mod tests {
+    use switch_model::station::StationPort;
+
     use super::*;
 
     #[test]
@@ -252,5 +248,38 @@ mod tests {
         }
         let long = usable(&"é".repeat(1000));
         assert!(TopologyBuilder::new().add_switch(&long, SwitchSpec::default()).is_ok());
+    }
+
+    /// Two switches with a LAG of two cables, one of which is heard, and a host on a LAG.
+    #[test]
+    fn lags_of_switches_become_lags_of_the_topology() {
+        let port =
+            |name: &str, lag: Option<usize>| StationPort { name: name.to_owned(), lag, ..StationPort::default() };
+        let switch = |name: &str, last: u8, ports: Vec<StationPort>| FoundSwitch {
+            address: std::net::IpAddr::from([192, 0, 2, last]),
+            station: Station { name: name.to_owned(), ports, ..Station::default() },
+            identity: Identity::default(),
+        };
+        let members = |lag: &str| vec![port(lag, None), port("e1", Some(0)), port("e2", Some(0))];
+        let mut first = members("Po3");
+        first.extend([port("Po4", None), port("e3", Some(3)), port("e4", Some(3)), port("Po9", None)]);
+        let found = vec![switch("a", 1, first), switch("b", 2, members("ae1"))];
+        let host = |mac| rollout::discover::FoundHost { mac, name: Some("n1".to_owned()), evidence: Evidence::Lldp };
+        let cabling = Cabling {
+            links: [((0, 1), (1, 2)), ((0, 2), (1, 1))].into_iter().collect(),
+            hosts: [((0, 3), host(fabric::Mac::local(1)))].into_iter().collect(),
+            doubts: Vec::new(),
+        };
+        let (mut remarks, mut by_address) = (Vec::new(), Vec::new());
+        let builder = TopologyBuilder::new();
+        let topology = topology_of(&found, &cabling, None, builder, &mut remarks, &mut by_address).expect("switches");
+        assert_eq!(remarks, Vec::<String>::new());
+        assert_eq!(topology.links().len(), 1);
+        assert_eq!(topology.link_label(fabric::LinkId::new(0)), "a:lag3 -- b:lag1");
+        assert_eq!(topology.links()[0].rate_bps, 2 * DEFAULT_RATE_BPS);
+        let [host] = topology.hosts() else { panic!("{:?}", topology.hosts()) };
+        assert_eq!((topology.port_label(host.port).as_str(), host.rate_bps), ("a:lag4", 2 * DEFAULT_RATE_BPS));
+        // A LAG without members is a port that nothing is known of.
+        assert!(topology.find_port(fabric::SwitchId::new(0), "Po9").is_some());
     }
 }

@@ -326,7 +326,7 @@ impl<'a> Cabling<'a> {
                     join(&mut joined, a.device, b.device);
                     let [x, y] = plugs.each_ref().map(|ends| plug_all(&mut builder, &switches, ends, diagnostics));
                     let (Some(x), Some(y)) = (x, y) else { continue };
-                    let rate_bps = plugs[0].1.len() as u64 * cable.rate_bps.unwrap_or(DEFAULT_RATE_BPS);
+                    let rate_bps = plugs[0].len() as u64 * cable.rate_bps.unwrap_or(DEFAULT_RATE_BPS);
                     if let Err(fault) = builder.add_link(x, y, rate_bps) {
                         diagnostics.push(cable.site.fault(&fault));
                     }
@@ -334,12 +334,7 @@ impl<'a> Cabling<'a> {
                 (first, _) => {
                     let (side, host) = if first == Role::Switch { (0, b) } else { (1, a) };
                     if let Some(port) = plug_all(&mut builder, &switches, &plugs[side], diagnostics) {
-                        host_cables[host.device].push(HostCable {
-                            port,
-                            end: host,
-                            cable,
-                            cables: plugs[side].1.len(),
-                        });
+                        host_cables[host.device].push(HostCable { port, end: host, cable, cables: plugs[side].len() });
                     }
                 }
             }
@@ -357,14 +352,14 @@ impl<'a> Cabling<'a> {
         }
     }
 
-    /// What is plugged in at each end of a cable, and the number that its LAG is known by: one plug, or one for each cable of the LAG.
-    fn plugs<'c>(&'c self, cable: &'c Cable<'a>) -> [(Option<LagNumber>, Vec<&'c End<'a>>); 2] {
-        let Some(bundle) = cable.bundle else { return cable.ends.each_ref().map(|end| (None, vec![end])) };
+    /// What is plugged in at each end of a cable: one plug, or one for each cable of its LAG.
+    fn plugs<'c>(&'c self, cable: &'c Cable<'a>) -> [Plugs<'c, 'a>; 2] {
+        let Some(bundle) = cable.bundle else { return cable.ends.each_ref().map(Plugs::Single) };
         let all = || self.cables.iter().filter(move |other| other.bundle.is_some_and(|of| of.number == bundle.number));
         [0, 1].map(|side| {
             let device = cable.ends[side].device;
             let own = all().filter_map(|other| other.ends.iter().find(|end| end.device == device));
-            (bundle.lags[side], own.collect())
+            Plugs::OfLag(bundle.lags[side], own.collect())
         })
     }
 
@@ -417,16 +412,33 @@ fn plug(
     port.map_err(|fault| diagnostics.push(end.site.fault(&fault))).ok()
 }
 
-/// The port that these ends are plugged into: of several, a LAG with all of them as its members.
+/// What is plugged in at one end of a link.
+enum Plugs<'c, 'a> {
+    Single(&'c End<'a>),
+    /// Those of a LAG's members, and the number that it is known by, if it has one.
+    OfLag(Option<LagNumber>, Vec<&'c End<'a>>),
+}
+
+impl Plugs<'_, '_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Single(_) => 1,
+            Self::OfLag(_, ends) => ends.len(),
+        }
+    }
+}
+
+/// The port that these ends are plugged into: a LAG with all of them as its members, if they are one's.
 fn plug_all(
     builder: &mut TopologyBuilder,
     switches: &[Option<SwitchId>],
-    (number, ends): &(Option<LagNumber>, Vec<&End<'_>>),
+    plugs: &Plugs<'_, '_>,
     diagnostics: &mut Diagnostics,
 ) -> Option<PortId> {
-    if let [end] = ends.as_slice() {
-        return plug(builder, switches, end, diagnostics);
-    }
+    let (number, ends) = match plugs {
+        Plugs::Single(end) => return plug(builder, switches, end, diagnostics),
+        Plugs::OfLag(number, ends) => (number, ends),
+    };
     let first = ends.first()?;
     let members: Vec<Option<PortId>> = ends.iter().map(|end| plug(builder, switches, end, diagnostics)).collect();
     let lag = builder.add_lag(switches[first.device]?, *number).and_then(|lag| {

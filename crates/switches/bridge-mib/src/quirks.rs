@@ -132,7 +132,7 @@ pub const QUIRKS: &[Quirk] = &[
         name: "lldp-on-lag-members",
         seen_at: "Arista EOS, Cisco, Dell OS9, Juniper",
         does: "Neighbours are heard on members of a LAG, of which the LAG alone is a bridge port.",
-        answer: "Named as a doubt, with the interface: such a cable is no part of a plan until the LAG is taken apart.",
+        answer: "Taken for a cable of the LAG where the switch says which LAG that is (IEEE8023-LAG-MIB, `ifStackTable`); else named as a doubt, with the interface.",
         learned: Learned::Recordings,
     },
     Quirk {

@@ -15,6 +15,7 @@ mod huawei;
 mod ifupdown2;
 mod junos;
 mod kept;
+mod kernel_bridge;
 mod linux_bridge;
 mod networkd;
 mod open_vswitch;

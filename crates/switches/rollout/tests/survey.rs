@@ -20,6 +20,8 @@ const INTERFACE_NAME: i32 = 5;
 #[derive(Clone)]
 struct World {
     topology: Topology,
+    /// `partner[port]`: the other end of the cable that belongs into a port, if it is one between switches.
+    partner: Vec<Option<PortId>>,
     /// `plug[port]`: the plug that is in the port; a plug is called by the port where it belongs.
     plug: Vec<usize>,
     /// `answers[switch]`: which switch answers at the address of each.
@@ -36,8 +38,13 @@ struct World {
 impl World {
     fn of(topology: Topology) -> Self {
         let (ports, switches) = (topology.ports().len(), topology.switches().len());
+        let mut partner = vec![None; ports];
+        for (a, b, _) in topology.switch_cables() {
+            (partner[a.index()], partner[b.index()]) = (Some(b), Some(a));
+        }
         Self {
             topology,
+            partner,
             plug: (0..ports).collect(),
             answers: (0..switches).collect(),
             hosts_speak: true,
@@ -64,17 +71,32 @@ impl World {
             next[switch] += 1;
             builder.add_port(switches[switch], &format!("p{}", next[switch])).expect("fresh")
         };
-        let mut cable = |builder: &mut TopologyBuilder, a: usize, b: usize| {
-            let (a, b) = (port(builder, a), port(builder, b));
-            builder.add_link(a, b, 1).expect("free");
+        // Every fourth is a LAG of two or three cables.
+        let mut cable = |builder: &mut TopologyBuilder, rng: &mut Rng, a: usize, b: usize| {
+            if rng.below(4) > 0 {
+                let (a, b) = (port(builder, a), port(builder, b));
+                builder.add_link(a, b, 1).expect("free");
+                return;
+            }
+            let members = 2 + rng.below(2);
+            let ends = [a, b].map(|switch| {
+                let lag = builder.add_lag(switches[switch], None).expect("a free number");
+                (0..members).for_each(|_| {
+                    let member = port(builder, switch);
+                    builder.add_to_lag(lag, member).expect("free");
+                });
+                lag
+            });
+            builder.add_link(ends[0], ends[1], members as u64).expect("free");
         };
         for other in 1..count {
-            cable(&mut builder, other, rng.below(other));
+            let to = rng.below(other);
+            cable(&mut builder, rng, other, to);
         }
         for _ in 0..rng.below(2 * count) {
             let (a, b) = (rng.below(count), rng.below(count));
             if a != b {
-                cable(&mut builder, a, b);
+                cable(&mut builder, rng, a, b);
             }
         }
         for switch in 0..count {
@@ -89,13 +111,7 @@ impl World {
 
     /// Where the other end of what is plugged into a port is.
     fn far(&self, port: usize) -> Option<PortId> {
-        let far = match self.topology.port(PortId::new(self.plug[port])).attachment {
-            Attachment::Link(link) => {
-                let link = self.topology.link(link);
-                if link.a.index() == self.plug[port] { link.b } else { link.a }
-            }
-            Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => return None,
-        };
+        let far = self.partner[self.plug[port]]?;
         self.plug.iter().position(|plug| *plug == far.index()).map(PortId::new)
     }
 
@@ -125,7 +141,12 @@ impl World {
             if self.deaf.contains(&port.index()) {
                 return None;
             }
-            if let Attachment::Host(host) = topology.port(PortId::new(self.plug[port.index()])).attachment {
+            // A LAG hears nothing; its members do.
+            if topology.port(port).lag().is_some() {
+                return None;
+            }
+            let plug = topology.logical_port(PortId::new(self.plug[port.index()]));
+            if let Attachment::Host(host) = topology.port(plug).attachment {
                 let octets = topology.host(host).mac.octets().to_vec();
                 return self.hosts_speak.then(|| LldpNeighbour {
                     port: at,
@@ -191,14 +212,18 @@ impl World {
     /// Pairs of plugs in different cables whose exchange changes the cabling, each outcome once; cables from a switch to
     /// itself are left out.
     fn swaps(&self) -> Vec<(usize, usize)> {
-        let links = self.topology.links();
+        let cables: Vec<[PortId; 2]> = self.topology.switch_cables().map(|(a, b, _)| [a, b]).collect();
         let mut swaps = Vec::new();
-        for (at, one) in links.iter().enumerate() {
-            for other in &links[at + 1..] {
-                for (x, y) in [(one.b, other.b), (one.b, other.a)] {
+        for (at, one) in cables.iter().enumerate() {
+            for other in &cables[at + 1..] {
+                // Which members of one LAG are joined does not matter.
+                if self.topology.logical_port(one[0]) == self.topology.logical_port(other[0]) {
+                    continue;
+                }
+                for (x, y) in [(one[1], other[1]), (one[1], other[0])] {
                     let ends = |port: PortId| self.topology.port(port).switch;
-                    let far = |port: PortId| if port == other.a { other.b } else { other.a };
-                    if ends(one.a) != ends(y) && ends(far(y)) != ends(x) {
+                    let far = |port: PortId| if port == other[0] { other[1] } else { other[0] };
+                    if ends(one[0]) != ends(y) && ends(far(y)) != ends(x) {
                         swaps.push((x.index(), y.index()));
                     }
                 }
@@ -325,7 +350,8 @@ fn random_fabrics_are_refused_if_and_only_if_something_is_elsewhere() {
         let links = world.topology.links();
         let blind = links[rng.below(links.len())];
         let mut deaf = world.clone();
-        deaf.deaf.extend([blind.a.index(), blind.b.index()]);
+        let cabled = [blind.a, blind.b].map(|port| world.topology.cabled_ports(port));
+        deaf.deaf.extend(cabled.iter().flatten().map(|port| port.index()));
         let survey = deaf.survey();
         assert_eq!(deaf.sentences(&survey), [""; 0], "seed {seed}");
         assert_eq!(survey.unconfirmed.values().collect::<Vec<_>>(), [&Unconfirmed::NoLldp], "seed {seed}");

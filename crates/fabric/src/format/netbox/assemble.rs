@@ -65,6 +65,14 @@ struct Remarks<'a> {
     kinds: BTreeMap<String, TextPosition<'a>>,
 }
 
+/// The cables of a switch's LAG.
+#[derive(Default)]
+struct LagCables {
+    /// Where they lead: devices, and their LAGs.
+    targets: BTreeSet<(usize, Option<String>)>,
+    cables: Vec<usize>,
+}
+
 struct Site<'r, 'a> {
     records: &'r Records<'a>,
     options: &'r ImportOptions,
@@ -274,32 +282,31 @@ impl<'r, 'a> Site<'r, 'a> {
     /// switch to one LAG of another switch, or to one machine; other LAGs are remarked upon.
     fn bundles(&mut self, edges: &[Edge<'r, 'a>]) -> Vec<Option<usize>> {
         let lag = |end: &Plug<'r, 'a>| end.interface.and_then(|interface| Some((end.device, interface.lag.clone()?)));
-        // By LAG of a switch: where its cables lead, and which they are.
-        let mut leads: BTreeMap<(usize, String), (BTreeSet<(usize, Option<String>)>, Vec<usize>)> = BTreeMap::new();
+        let mut leads: BTreeMap<(usize, String), LagCables> = BTreeMap::new();
         for (number, edge) in edges.iter().enumerate() {
             for (near, far) in [(&edge.ends[0], &edge.ends[1]), (&edge.ends[1], &edge.ends[0])] {
                 let Some(own) = lag(near).filter(|_| self.is_switch[near.device]) else { continue };
                 let to = lag(far).filter(|_| self.is_switch[far.device]).map(|(_, lag)| lag);
-                let (targets, cables) = leads.entry(own).or_default();
-                targets.insert((far.device, to));
-                cables.push(number);
+                let own = leads.entry(own).or_default();
+                own.targets.insert((far.device, to));
+                own.cables.push(number);
             }
         }
-        let is_link = |(targets, cables): &(BTreeSet<(usize, Option<String>)>, Vec<usize>)| {
+        let is_link = |LagCables { targets, cables }: &LagCables| {
             let [(device, lag)] = targets.iter().collect::<Vec<_>>()[..] else { return false };
             let rates: BTreeSet<Option<u64>> =
                 cables.iter().map(|cable| edges[*cable].ends.iter().filter_map(rate_bps).min()).collect();
             // The other LAG has the same cables, and no others.
             let both =
-                lag.as_ref().map(|lag| leads.get(&(*device, lag.clone())).is_some_and(|(_, other)| other == cables));
+                lag.as_ref().map(|lag| leads.get(&(*device, lag.clone())).is_some_and(|other| other.cables == *cables));
             rates.len() == 1 && both.unwrap_or(!self.is_switch[*device])
         };
         let mut bundles = vec![None; edges.len()];
         let mut apart = Vec::new();
         for (own, lead) in &leads {
             match is_link(lead) {
-                true => lead.1.iter().for_each(|cable| bundles[*cable] = Some(lead.1[0])),
-                false => apart.push((own.clone(), lead.1.clone())),
+                true => lead.cables.iter().for_each(|cable| bundles[*cable] = Some(lead.cables[0])),
+                false => apart.push((own.clone(), lead.cables.clone())),
             }
         }
         for ((device, lag), cables) in apart {

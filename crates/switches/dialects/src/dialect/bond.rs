@@ -13,7 +13,7 @@ use std::{io, io::Write as _};
 
 use fabric::{Admin, FloodSet, VlanSet};
 
-use super::{absent, lags_made, lags_removed, linux_bridge::Ports};
+use super::{absent, kernel_bridge::Ports, lags_made, lags_removed};
 use switch_model::{LagMembership, PortLearning, Slot, change::Change};
 
 /// How a bond speaks LACP: actively, every second; frames between two hosts take one member.

@@ -24,7 +24,8 @@ use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet
 use super::{
     Ability, Dialect, FileErrors, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
     kept::{self, Extent, Keeper, Kept, Reading, base},
-    linux_bridge::{Ports, is_device, learning_word},
+    kernel_bridge::Ports,
+    linux_bridge::{is_device, learning_word},
 };
 use crate::text::{LineError, interpret, unknown, vlan, vlans};
 use fabric::SpanningTree;

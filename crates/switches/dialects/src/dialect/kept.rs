@@ -25,7 +25,8 @@ use fabric::VlanId;
 
 use super::{
     FileErrors, Output, TextFile,
-    linux_bridge::{self, Ports, Script},
+    kernel_bridge::Ports,
+    linux_bridge::{self, Script},
 };
 use crate::text::{LineError, interpret};
 use switch_model::{

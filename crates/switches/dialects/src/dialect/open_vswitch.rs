@@ -15,8 +15,10 @@ use std::{collections::BTreeMap, io, io::Write as _};
 use fabric::{Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, TextFile, Traits, Untagged, bond, lags, lags_removed,
-    linux_bridge::{Ports, is_device, is_member, present},
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, TextFile, Traits, Untagged, bond,
+    kernel_bridge::{Ports, is_member},
+    lags, lags_removed,
+    linux_bridge::{is_device, present},
     read_only,
 };
 use crate::console::take_flow_control;

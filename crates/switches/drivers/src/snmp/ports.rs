@@ -26,7 +26,7 @@ use switch_model::printable::told;
 /// A port by its numbers and names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortEntry {
-    /// Its number in BRIDGE-MIB; [`NO_BRIDGE_PORT`] for a member of a LAG that the bridge does not know, only the LAG.
+    /// Its number in BRIDGE-MIB; the highest of all for a member of a LAG that the bridge does not know, only the LAG.
     pub bridge: BridgePort,
     /// ifIndex.
     pub interface: u32,
@@ -40,8 +40,8 @@ pub struct PortEntry {
     pub(crate) mac: Option<Mac>,
 }
 
-/// The number of no bridge port: they begin at 1.
-pub(super) const NO_BRIDGE_PORT: BridgePort = BridgePort(0);
+/// The number of no bridge port: there are fewer.
+pub(super) const NO_BRIDGE_PORT: BridgePort = BridgePort(u32::MAX);
 
 /// What a port is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +61,7 @@ pub enum PortKind {
 /// The ports of a switch, by bridge port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortTable {
-    /// Its ports, ascending by bridge port; in front of them members of LAGs that are no bridge ports.
+    /// Its ports, ascending by bridge port; behind them members of LAGs that are no bridge ports.
     pub ports: Vec<PortEntry>,
     /// Names of interfaces, those that are no bridge ports included, by ifIndex.
     pub(crate) interfaces: BTreeMap<u32, String>,
@@ -145,8 +145,8 @@ impl<L: Link> Reader<'_, L> {
             said[0].iter().filter(|(index, _)| !ethernet(index)).map(|(_, name)| name).collect();
         let bridged: BTreeSet<u32> = bridge_ports.values().copied().collect();
         let unbridged = lags.keys().filter(|member| !bridged.contains(member)).map(|member| (NO_BRIDGE_PORT, *member));
-        let mut ports: Vec<PortEntry> = unbridged
-            .chain(bridge_ports.iter().map(|(bridge, interface)| (*bridge, *interface)))
+        let mut ports: Vec<PortEntry> = (bridge_ports.iter().map(|(bridge, interface)| (*bridge, *interface)))
+            .chain(unbridged)
             .map(|(bridge, interface)| {
                 let labels = [0, 1, 2].map(|rank: usize| said[rank].get(&interface).cloned().unwrap_or_default());
                 let kind = match kind_of(&labels, types.get(&interface).copied(), connectors.get(&interface).copied()) {

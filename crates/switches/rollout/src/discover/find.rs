@@ -21,7 +21,7 @@ pub fn cabling(stations: &[Station]) -> Cabling {
     for (at, station) in stations.iter().enumerate() {
         for heard in station.heard.iter().filter(|heard| heard.port < station.ports.len()) {
             let place = (at, heard.port);
-            spoken.insert(place);
+            spoken.extend([place, logical(stations, place)]);
             match known.station(stations, at, heard) {
                 Some(other) => match find_port(&stations[other], heard) {
                     Some(port) if (other, port) == place => cabling.doubts.push(Doubt::Itself { hears: place }),
@@ -34,7 +34,7 @@ pub fn cabling(stations: &[Station]) -> Cabling {
                         port: if heard.description.is_empty() { heard.id.text() } else { heard.description.clone() },
                     }),
                 },
-                None => others.push((place, heard)),
+                None => others.push((logical(stations, place), heard)),
             }
         }
         for unplaced in &station.unplaced {
@@ -55,10 +55,16 @@ pub fn cabling(stations: &[Station]) -> Cabling {
             }
         }
     }
-    let cabled: BTreeSet<PortPosition> = cabling.links.iter().flat_map(|(a, b)| [*a, *b]).collect();
+    let ends = cabling.links.iter().flat_map(|(a, b)| [*a, *b]);
+    let cabled: BTreeSet<PortPosition> = ends.flat_map(|end| [end, logical(stations, end)]).collect();
     add_hosts(&mut cabling, &others, &cabled);
     add_learned(&mut cabling, stations, &known, &spoken, &cabled);
     cabling
+}
+
+/// Where a host is that is heard at a port: at the LAG that the port is a member of, else at the port.
+fn logical(stations: &[Station], (at, port): PortPosition) -> PortPosition {
+    (at, stations[at].ports[port].lag.unwrap_or(port))
 }
 
 /// Neighbours that are none of the switches: hosts, switches that were not asked, and what is neither for sure.

@@ -11,11 +11,7 @@ use crate::hop_limit::HopLimit;
 
 /// `ceiling[switch]`: how deep a switch may lie in a tree from `root`. Cost: O(channels).
 pub(super) fn ceilings(net: &Net, root: usize, limit: HopLimit) -> Vec<u32> {
-    let allowed = |switch: usize| {
-        net.neighbours(switch)
-            .filter(move |(channel, _)| net.allows(root, *channel))
-            .map(|(channel, head)| (channel, head))
-    };
+    let allowed = |switch: usize| net.neighbours(switch).filter(move |(channel, _)| net.allows(root, *channel));
     let found = breadth_first(net.switches, [root], allowed);
     let distance: Vec<u32> = (0..net.switches).map(|switch| found.distance(switch).unwrap_or(u32::MAX)).collect();
     limit.ceilings(
