@@ -34,6 +34,18 @@ impl LagNumber {
         self.0
     }
 
+    /// The number at the end of a LAG's name in some switch's own language, such as `Port-channel3`, `Trk3` or `ae3`.
+    ///
+    /// ```
+    /// use fabric::LagNumber;
+    /// assert_eq!(LagNumber::at_end_of("Port-channel12"), LagNumber::new(12));
+    /// assert!(LagNumber::at_end_of("uplink").is_none());
+    /// ```
+    pub fn at_end_of(name: &str) -> Option<Self> {
+        let digits = &name[name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..];
+        digits.parse().ok().and_then(Self::new)
+    }
+
     /// The number of the LAG whose port has this name; none where it is no LAG's.
     ///
     /// ```

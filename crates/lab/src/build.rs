@@ -118,7 +118,8 @@ impl Lab {
         }
         if plan.topology.has_lags() {
             if options.managed == Managed::Yes {
-                let what = "its managed switches have no LAGs; take --managed or lags: out".to_owned();
+                let what = "its managed switches do not support LAGs; leave out --managed, or lags: in the topology"
+                    .to_owned();
                 return Err(LabError::Unsupported(what));
             }
             bond::probe()?;

@@ -91,8 +91,7 @@ impl Lab {
             bond::is_bond(port) || port.lag.is_some()
         };
         if let Some(at) = ports.iter().position(bonded) {
-            let what =
-                "is a LAG or a member of one, whose plugs stay where they are; break its cable with `lab fail` instead";
+            let what = "is a LAG or a member of one, whose cables `lab plug` does not move; `lab fail` breaks one";
             return Err(LabError::Unsupported(format!("{} {what}", [one, other][at])));
         }
         if ports.iter().all(|port| plug_in(layout, *port).is_none()) {

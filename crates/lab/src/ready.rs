@@ -51,7 +51,7 @@ pub(crate) fn wait(layout: &Layout, watch: &Watch) -> Result<(), LabError> {
             return Err(LabError::Interrupted);
         }
         if Instant::now() > deadline {
-            let error = io::Error::new(io::ErrorKind::TimedOut, format!("{device} does not carry after {PATIENCE:?}"));
+            let error = io::Error::new(io::ErrorKind::TimedOut, format!("{device} is not up after {PATIENCE:?}"));
             return Err(error).context("up", &namespace, "wait for cables");
         }
         thread::sleep(PERIOD);

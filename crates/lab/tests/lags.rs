@@ -11,35 +11,19 @@
 mod common;
 
 use std::{
-    io::Write,
     net::{IpAddr, UdpSocket},
-    process::{Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
-use common::{Guard, StopOnDrop, lab_name, plan, setting, skipped};
+use common::{Guard, LAGS, StopOnDrop, lab_name, plan, setting, shell, skipped};
 use fabric::{LinkId, Plan, Tree, format::native::parse_native};
 use lab::{
     Backend, FailMode, Lab, LabError, LabOptions,
     delivery::{Probe, check},
     netns::within,
 };
-
-const CABLING: &str = r#"switches:
-  s0: {lags: {lag1: [p1, p2], lag2: [p5, p6]}}
-  s1: {lags: {lag1: [p1, p2]}}
-  s2: {}
-links:
-  - s0:lag1 -- s1:lag1
-  - s1:p3 -- s2:p1
-  - s2:p2 -- s0:p3
-hosts:
-  n1: {mac: "02:00:00:00:00:01", port: "s0:lag2"}
-  n2: {mac: "02:00:00:00:00:02", port: "s1:p4"}
-  n3: {mac: "02:00:00:00:00:03", port: "s2:p4"}
-"#;
 
 /// How often a frame is sent.
 const PERIOD: Duration = Duration::from_millis(2);
@@ -51,7 +35,7 @@ const LISTENING: Duration = Duration::from_secs(4);
 #[test]
 fn a_member_that_is_pulled_costs_capacity_and_no_conversation() {
     for backend in Backend::ALL.iter().copied().filter(|backend| !skipped(*backend)) {
-        let topology = parse_native("lags.yaml", CABLING).expect("valid");
+        let topology = parse_native("lags.yaml", LAGS).expect("valid");
         // Every tree takes the LAG: a failure of it must not be healed by another tree.
         let trees = [vec![0, 1], vec![0, 2]];
         let cabling = topology.clone();
@@ -85,7 +69,7 @@ fn the_same_cables_between_bridges_with_spanning_tree() {
         println!("skipped: BESIDE=1 runs it, where the kernel's bridge knows VLANs");
         return;
     }
-    let alone = CABLING
+    let alone = LAGS
         .replace("lag1: [p1, p2], lag2: [p5, p6]", "lag2: [p5, p6]")
         .replace("  s1: {lags: {lag1: [p1, p2]}}", "  s1: {}")
         .replace("  - s0:lag1 -- s1:lag1\n", "  - s0:p1 -- s1:p1\n  - s0:p2 -- s1:p2\n");
@@ -221,21 +205,4 @@ fn await_members(lab: &Lab) {
             thread::sleep(Duration::from_millis(100));
         }
     }
-}
-
-/// Runs a script in a namespace and returns what it prints.
-fn shell(namespace: &str, script: &str) -> String {
-    let run = || {
-        let mut child = Command::new("sh")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("a shell");
-        child.stdin.take().expect("piped").write_all(script.as_bytes()).expect("the shell reads");
-        child.wait_with_output().expect("it ends")
-    };
-    let output = within(namespace, run).expect("a namespace");
-    assert!(output.status.success(), "{namespace}: {}\n{script}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }

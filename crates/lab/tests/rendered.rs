@@ -4,13 +4,12 @@
 mod common;
 
 use std::{
-    io::Write,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
 };
 
-use common::{Guard, Shape, clos, grid, lab_name, plan, ring, setting, skipped, wanted};
+use common::{Guard, LAGS, Shape, clos, grid, lab_name, plan, ring, setting, shell, skipped, wanted};
 use dialects::{Difference, Memory, RenderRequest, Target, TargetChoice};
 use fabric::{Flood, LinkId, Plan, Tree, format::native::parse_native};
 use lab::{
@@ -93,21 +92,6 @@ fn the_kernels_bonds_do_what_the_script_says() {
         assert!(ports.clone().count() > 0 && ports.all(|ports| ports == "2"), "{}: {said}", site.name);
     }
 }
-
-/// A ring with a LAG, and a host on another one.
-const LAGS: &str = r#"switches:
-  s0: {lags: {lag1: [p1, p2], lag2: [p5, p6]}}
-  s1: {lags: {lag1: [p1, p2]}}
-  s2: {}
-links:
-  - s0:lag1 -- s1:lag1
-  - s1:p3 -- s2:p1
-  - s2:p2 -- s0:p3
-hosts:
-  n1: {mac: "02:00:00:00:00:01", port: "s0:lag2"}
-  n2: {mac: "02:00:00:00:00:02", port: "s1:p4"}
-  n3: {mac: "02:00:00:00:00:03", port: "s2:p4"}
-"#;
 
 #[test]
 fn a_difference_takes_running_bridges_from_one_tree_to_many() {
@@ -291,25 +275,6 @@ fn scripts(plan: &Plan, target: Target, since: Option<Difference<'_>>, phase: Op
         (switch, String::from_utf8(memory.files[&part.files[0]].clone()).expect("text"))
     })
     .collect()
-}
-
-/// Runs a script in a namespace and returns what it prints.
-fn shell(namespace: &str, script: &str) -> String {
-    let run = || {
-        let mut child = Command::new("sh")
-            .args(["-eu"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("a shell");
-        child.stdin.take().expect("piped").write_all(script.as_bytes()).expect("the shell reads");
-        child.wait_with_output().expect("it ends")
-    };
-    let output = within(namespace, run).expect("a namespace");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{namespace}: {said}\n{script}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Open vSwitch's database and daemon in a namespace, with the datapath that needs nothing of the kernel. Both end with

@@ -134,12 +134,6 @@ fn distinct_names(found: &mut [FoundSwitch]) {
     }
 }
 
-/// The number at the end of a LAG's name, as of `Po3`, `Trk3` or `ae3`.
-fn lag_number(name: &str) -> Option<LagNumber> {
-    let digits = &name[name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..];
-    digits.parse().ok().and_then(LagNumber::new)
-}
-
 /// What was found, as a topology; what it cannot hold becomes a remark. None if there is no switch.
 fn topology_of(
     found: &[FoundSwitch],
@@ -167,7 +161,7 @@ fn topology_of(
         let is_lag = |port: usize| station.ports.iter().any(|member| member.lag == Some(port));
         for (port, known) in station.ports.iter().enumerate() {
             let added = match is_lag(port) {
-                true => builder.add_lag(switch, lag_number(&known.name)),
+                true => builder.add_lag(switch, LagNumber::at_end_of(&known.name)),
                 false => builder.add_port(switch, &known.name),
             };
             match added {

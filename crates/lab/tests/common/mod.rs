@@ -3,7 +3,9 @@
 
 use std::{
     collections::BTreeMap,
+    io::Write,
     net::IpAddr,
+    process::{Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -365,4 +367,38 @@ fn covering(topology: &Topology, switch: SwitchId, trees: &[VlanTree], all: &Vla
             })
     };
     trees.iter().filter(|tree| all.contains(tree.vlan) && reaches(tree)).map(|tree| tree.vlan).collect()
+}
+
+/// A ring with a LAG, and a host on another one.
+pub const LAGS: &str = r#"switches:
+  s0: {lags: {lag1: [p1, p2], lag2: [p5, p6]}}
+  s1: {lags: {lag1: [p1, p2]}}
+  s2: {}
+links:
+  - s0:lag1 -- s1:lag1
+  - s1:p3 -- s2:p1
+  - s2:p2 -- s0:p3
+hosts:
+  n1: {mac: "02:00:00:00:00:01", port: "s0:lag2"}
+  n2: {mac: "02:00:00:00:00:02", port: "s1:p4"}
+  n3: {mac: "02:00:00:00:00:03", port: "s2:p4"}
+"#;
+
+/// Runs a script in a namespace and returns what it prints.
+pub fn shell(namespace: &str, script: &str) -> String {
+    let run = || {
+        let mut child = Command::new("sh")
+            .args(["-eu"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        child.stdin.take().expect("piped").write_all(script.as_bytes()).expect("the shell reads");
+        child.wait_with_output().expect("it ends")
+    };
+    let output = within(namespace, run).expect("a namespace");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{namespace}: {said}\n{script}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -32,11 +32,12 @@ fn judge_member(state: &FabricState<'_>, lag: PortId, intent: &PortIntent, findi
     match intent.lag {
         Some(is) if is == lag => {}
         Some(other) => findings.fatal(FindingKind::LagMismatch, || {
-            (label(), format!("is a member of {}; its cable is one of {name}'s", topology.port(other).name))
+            (label(), format!("is a member of {}, but its cable belongs to {name}", topology.port(other).name))
         }),
         None => findings.fatal(FindingKind::LagMismatch, || {
-            let message =
-                format!("is no member of {name}, whose cable is plugged in there: the far end waits for LACP in vain");
+            let message = format!(
+                "is not a member of {name}, to which its cable belongs; without LACP the far end leaves the cable out"
+            );
             (label(), message)
         }),
     }
@@ -44,8 +45,7 @@ fn judge_member(state: &FabricState<'_>, lag: PortId, intent: &PortIntent, findi
     if !members.is_empty() {
         findings.fatal(FindingKind::LagMismatch, || {
             let message = format!(
-                "is a member of {name} and of VLAN {members} by itself: where LACP is not heard, the port is a second way \
-                 beside {name}, and closes a loop"
+                "is a member of {name}, and of VLAN {members} itself: without LACP the port forwards beside {name} and closes a loop"
             );
             (label(), message)
         });
@@ -64,7 +64,7 @@ fn judge_other(state: &FabricState<'_>, intent: &PortIntent, findings: &mut Find
     let topology = state.topology;
     findings.fatal(FindingKind::LagMismatch, || {
         let name = &topology.port(lag).name;
-        let message = format!("is a member of {name}, but its cable is none of {name}'s: frames for there leave by it");
+        let message = format!("is a member of {name}, but its cable does not belong to {name}; frames for the far end of {name} leave by it");
         (topology.port_label(intent.port), message)
     });
 }
@@ -80,10 +80,10 @@ fn judge_capacity(state: &FabricState<'_>, intent: &PortIntent, findings: &mut F
     let label = || topology.port_label(intent.port);
     if up == 0 {
         findings
-            .fatal(FindingKind::LagMismatch, || (label(), "has no member that is up, so nothing passes".to_owned()));
+            .fatal(FindingKind::LagMismatch, || (label(), "has no member that is up; it forwards nothing".to_owned()));
     } else if up < all {
         findings.warn(FindingKind::LagMismatch, || {
-            (label(), format!("has {up} of {all} members up, and less capacity than the plan reckons with"))
+            (label(), format!("has {up} of {all} members up, and less capacity than the plan counts on"))
         });
     }
 }

@@ -12,7 +12,7 @@ use fabric::{Admin, FloodKind, FloodSet, FlowControlMode, Lldp, Mac, StormLimit,
 
 use crate::{
     Target,
-    dialect::{absent, lags, stands},
+    dialect::{lags, remove_lag, stands},
     names::{PortIndex, no_such_port},
 };
 use fabric::{IngressFilter, SpanningTree};
@@ -247,12 +247,8 @@ impl<'a> Console<'a> {
         if !self.there.remove(&slot) {
             return Err(format!("there is no {name} to remove"));
         }
-        if let Some(member) = self.config.members_of(slot).next() {
-            return Err(format!("port {} is still a member of {name}", self.config.port(member).name));
-        }
+        remove_lag(self.config, slot)?;
         self.lacp.remove(&slot);
-        self.config.entries.retain(|_, leads| *leads != slot);
-        self.config.ports[slot.index()] = absent(self.config.port(slot));
         Ok(())
     }
 

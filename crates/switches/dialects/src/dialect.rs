@@ -97,8 +97,8 @@ pub(crate) struct Traits {
     pub(crate) learning: Learns,
     /// Floods that ports can be told not to let out.
     pub(crate) blocks: FloodSet,
-    /// Whether ports can be told the most floods that they admit, in percent of their rate.
-    pub(crate) storm_control: Ability,
+    /// Storm control.
+    pub(crate) storm_control: StormControl,
     /// LAGs that speak LACP.
     pub(crate) lags: Lags,
     /// The commands that turn LLDP on and off, both global; none where LLDP is another program's.
@@ -107,6 +107,17 @@ pub(crate) struct Traits {
     pub(crate) port_name: (fn(&str) -> bool, &'static str),
     /// What the driver rests on.
     pub(crate) basis: Basis,
+}
+
+/// Which ports can be told the most floods that they admit, in percent of their rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StormControl {
+    /// None.
+    Lacks,
+    /// All but LAGs.
+    OfPorts,
+    /// All.
+    OfPortsAndLags,
 }
 
 /// How a language says a full configuration.
@@ -267,7 +278,7 @@ impl Target {
 
     /// Whether its ports can be told the most floods that they admit, as plans with `--storm-control` need.
     pub fn has_storm_control(self) -> bool {
-        self.dialect().traits().storm_control == Ability::Has
+        self.dialect().traits().storm_control != StormControl::Lacks
     }
 
     /// Whether it has LAGs, which speak LACP.
@@ -316,16 +327,6 @@ impl Target {
                 let (switch, port) = (switch.to_owned(), port.name.clone());
                 return Err(RenderError::PortName { switch, port, target: self.name(), like });
             }
-            let limited = port.storm_limits.unwrap_or_default() != StormLimits::default();
-            if matches!(self, Self::Comware7 | Self::Comware5) && port.lag_number().is_some() && limited {
-                return Err(RenderError::Inexpressible {
-                    switch: switch.to_owned(),
-                    port: port.name.clone(),
-                    target: self.name(),
-                    what: "storm control of a LAG".to_owned(),
-                    way_out: "plan without --storm-control",
-                });
-            }
             if let Some((what, way_out)) = refuse_port(&traits, port) {
                 let (switch, port) = (switch.to_owned(), port.name.clone());
                 return Err(RenderError::Inexpressible { switch, port, target: self.name(), what, way_out });
@@ -354,6 +355,19 @@ pub(crate) fn absent(lag: &PortConfig) -> PortConfig {
         PortLearning::On | PortLearning::Off => PortLearning::Off,
     };
     PortConfig { learning, ..PortConfig::blank(lag.name.clone()) }
+}
+
+/// Takes a LAG away, with the entries that lead to it.
+///
+/// # Errors
+/// A message naming a port that is still a member.
+pub(crate) fn remove_lag(config: &mut SwitchConfig, lag: Slot) -> Result<(), String> {
+    if let Some(member) = config.members_of(lag).next() {
+        return Err(format!("port {} is still a member of {}", config.port(member).name, config.port(lag).name));
+    }
+    config.entries.retain(|_, leads| *leads != lag);
+    config.ports[lag.index()] = absent(config.port(lag));
+    Ok(())
 }
 
 /// Whether a LAG that has to be made is there.
@@ -410,12 +424,17 @@ fn refuse_port(traits: &Traits, port: &PortConfig) -> Option<(String, &'static s
     if !unable.is_empty() {
         return Some((format!("blocked floods ({unable})"), "plan with --flood forward"));
     }
-    if traits.storm_control == Ability::Lacks && port.storm_limits.unwrap_or_default() != StormLimits::default() {
-        return Some(("storm control in percent".to_owned(), "plan without --storm-control"));
+    let unlimited = match traits.storm_control {
+        StormControl::Lacks => Some("storm control in percent"),
+        StormControl::OfPorts if port.lag_number().is_some() => Some("storm control of a LAG"),
+        StormControl::OfPorts | StormControl::OfPortsAndLags => None,
+    };
+    if let Some(what) = unlimited.filter(|_| port.storm_limits.unwrap_or_default() != StormLimits::default()) {
+        return Some((what.to_owned(), "plan without --storm-control"));
     }
     let is_member = matches!(port.lag, LagMembership::Of(_));
     if traits.lags == Lags::Lacks && (is_member || port.lag_number().is_some()) {
-        return Some(("LAGs".to_owned(), "let each cable be a link of its own: take lags: out of the topology"));
+        return Some(("LAGs".to_owned(), "describe each cable as a link of its own, without lags: in the topology"));
     }
     match port.flow_control {
         FlowControlMode::Pause if traits.pause == Ability::Lacks => {

@@ -69,7 +69,7 @@ impl Edit {
             Self::SetPvid(slot, None) => format!("port {}: only tagged frames", port(slot)),
             Self::SetIngressFilter(slot, filter) => format!("port {}: ingress filter {filter:?}", port(slot)),
             Self::SetLag(slot, Some(lag)) => format!("port {}: member of {}", port(slot), port(lag)),
-            Self::SetLag(slot, None) => format!("port {}: member of no LAG", port(slot)),
+            Self::SetLag(slot, None) => format!("port {}: in no LAG", port(slot)),
             Self::SetFlowControl(slot, mode) => format!("port {}: flow control {mode:?}", port(slot)),
             Self::SetSpanningTree(state) => format!("spanning tree {state:?}"),
         }

@@ -106,8 +106,8 @@ pub(crate) struct Plan {
     /// `export --to host-setup` writes the links by plane for RI2N.
     #[arg(long)]
     pub(crate) disjoint: bool,
-    /// Let no unicast frame between two hosts cross more than so many links between switches; 0 keeps it on one switch. Without it,
-    /// paths are as long as the lowest maximum load takes. A path that a stored switch-over of --resilience 1 takes may be longer.
+    /// Longest path of unicast frames between two hosts, in links between switches [default: no limit]. Switch-overs that --resilience 1
+    /// stores may take longer paths. --max-hops 2 on a leaf-spine fabric allows leaf, spine, leaf.
     #[arg(long, value_name = "HOPS", value_parser = short(0..=u32::MAX))]
     pub(crate) max_hops: Option<u32>,
     /// Search for better routes for so many seconds, or until Ctrl-C, which keeps the best so far. Without it, a number

@@ -74,8 +74,7 @@ impl Reader<'_> {
             (Some("failover" | "lacp"), _) => {}
             _ => {
                 let error = self.at(bond).error("a bond is lacp or failover");
-                let help =
-                    "lacp: all ports are one, on one switch; failover: one port is active, the others are on standby";
+                let help = "lacp: all ports form a LAG with one switch; failover: one port is active, the others are on standby";
                 self.diagnostics.push(error.with_help(help.to_owned()));
                 return Ok(());
             }

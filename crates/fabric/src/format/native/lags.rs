@@ -125,7 +125,7 @@ impl Reader<'_> {
         };
         if let Some((_, _, elsewhere)) = members.iter().find(|(other, ..)| *other != switch) {
             let message = format!("machine {machine} is bonded by LACP, and its ports are on two switches");
-            let help = "LACP is spoken with one switch; bond: failover is for ports on several";
+            let help = "an LACP bond connects to one switch; for several, write bond: failover";
             self.diagnostics.push(self.at(elsewhere).error(message).with_help(help));
             return Ok(());
         }

@@ -392,11 +392,9 @@ impl<'r, 'a> Site<'r, 'a> {
     }
 }
 
-/// The number at the end of a LAG's name, as of `Port-channel3` or `bond3`.
+/// The number of the LAG that an interface is a member of, as far as its name says it.
 fn lag_number(plug: &Plug<'_, '_>) -> Option<LagNumber> {
-    let name = plug.interface?.lag.as_deref()?;
-    let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
-    digits.parse().ok().and_then(LagNumber::new)
+    LagNumber::at_end_of(plug.interface?.lag.as_deref()?)
 }
 
 /// What NetBox says of the interface's rate: its speed, else that of its type.

@@ -277,8 +277,8 @@ impl<'a> Builder<'a> {
         source: SwitchId,
         price: &impl Fn(ChannelId) -> f64,
         ceiling: Option<&[u32]>,
-    ) -> Dijkstra<SwitchId, ChannelId, Way> {
-        let up = self.cheapest([(source, Way::START)], price, ceiling, |channel| {
+    ) -> Dijkstra<SwitchId, ChannelId, PathCost> {
+        let up = self.cheapest([(source, PathCost::START)], price, ceiling, |channel| {
             self.is_up(channel) && self.allowed(source, channel)
         });
         let ancestors = up.order.iter().map(|&switch| (switch, up.cost[switch.index()]));
@@ -297,19 +297,19 @@ impl<'a> Builder<'a> {
     /// The cheapest paths from switches that have costs of their own, along allowed channels.
     fn cheapest(
         &self,
-        starts: impl IntoIterator<Item = (SwitchId, Way)>,
+        starts: impl IntoIterator<Item = (SwitchId, PathCost)>,
         price: &impl Fn(ChannelId) -> f64,
         ceiling: Option<&[u32]>,
         allowed: impl Fn(ChannelId) -> bool,
-    ) -> Dijkstra<SwitchId, ChannelId, Way> {
+    ) -> Dijkstra<SwitchId, ChannelId, PathCost> {
         let allowed = &allowed;
-        dijkstra(self.topology.switches().len(), starts, |switch, so_far: Way| {
+        dijkstra(self.topology.switches().len(), starts, |switch, so_far: PathCost| {
             let hops = so_far.hops + 1;
             let reaches = move |head: SwitchId| ceiling.is_none_or(|ceiling| hops <= ceiling[head.index()]);
             let channels =
                 self.topology.neighbours(switch).filter(move |(channel, head)| allowed(*channel) && reaches(*head));
             channels.map(move |(channel, head)| {
-                (channel, head, Way { length: Length(so_far.length.0 + price(channel)), hops })
+                (channel, head, PathCost { length: Length(so_far.length.0 + price(channel)), hops })
             })
         })
     }
@@ -318,40 +318,40 @@ impl<'a> Builder<'a> {
 /// How deep switches may lie, or the shortest tree where some switch with hosts lies too deep in any.
 enum Ceilings {
     Within(Vec<u32>),
-    Unreachable(Dijkstra<SwitchId, ChannelId, Way>),
+    Unreachable(Dijkstra<SwitchId, ChannelId, PathCost>),
 }
 
-/// A path: what it costs, by which paths are compared, and its links.
+/// What a path costs, by which paths are compared, and how many links it has.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct PathCost {
     length: Length,
     hops: u32,
 }
 
-impl PartialEq for Way {
+impl PartialEq for PathCost {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Way {}
+impl Eq for PathCost {}
 
-impl PartialOrd for Way {
+impl PartialOrd for PathCost {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Way {
+impl Ord for PathCost {
     fn cmp(&self, other: &Self) -> Ordering {
         self.length.cmp(&other.length)
     }
 }
 
-impl Way {
+impl PathCost {
     const START: Self = Self { length: Length(0.0), hops: 0 };
 }
 
-impl Cost for Way {
+impl Cost for PathCost {
     const UNREACHED: Self = Self { length: Length::UNREACHED, hops: u32::MAX };
 }

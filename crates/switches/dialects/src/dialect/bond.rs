@@ -13,7 +13,7 @@ use std::{io, io::Write as _};
 
 use fabric::{Admin, FloodSet, VlanSet};
 
-use super::{absent, kernel_bridge::Ports, lags_made, lags_removed};
+use super::{kernel_bridge::Ports, lags_made, lags_removed, remove_lag};
 use switch_model::{LagMembership, PortLearning, Slot, change::Change};
 
 /// How a bond speaks LACP: actively, every second; frames between two hosts take one member.
@@ -92,12 +92,8 @@ impl Ports<'_> {
         if !self.bonds.contains(&slot) {
             return Err(format!("there is no bond {name}"));
         }
-        if let Some(member) = self.config.members_of(slot).next() {
-            return Err(format!("port {} is still a member of {name}", self.config.port(member).name));
-        }
-        self.leave_bridge(name)?;
+        remove_lag(self.config, slot)?;
         self.bonds.retain(|bond| *bond != slot);
-        self.config.ports[slot.index()] = absent(self.config.port(slot));
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use std::io;
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
     commands::{Commands, Entry, by_port, give},
     is_word, read_only,
     storm::{suppressed, suppression},
@@ -68,7 +68,7 @@ impl Dialect for Comware {
             full: Full::InSteps,
             learning: Learns::Always,
             blocks: FloodSet::NONE,
-            storm_control: Ability::Has,
+            storm_control: StormControl::OfPorts,
             lags: Lags::Made,
             lldp: Some(match self {
                 Self::V7 => ["lldp global enable", "undo lldp global enable"],

@@ -15,7 +15,7 @@ use std::io;
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_numbers, read_only,
 };
@@ -47,7 +47,7 @@ impl Dialect for EdgeCore {
             full: Full::InSteps,
             learning: Learns::Always,
             blocks: FloodSet::NONE,
-            storm_control: Ability::Lacks,
+            storm_control: StormControl::Lacks,
             lags: Lags::Lacks,
             lldp: Some(["lldp", "no lldp"]),
             port_name: (|name| is_numbers(name, 2..=2), "1/1"),

@@ -17,7 +17,7 @@ use std::{collections::BTreeSet, io};
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_numbers, read_only, storm,
 };
@@ -50,7 +50,7 @@ impl Dialect for Fastpath {
             full: Full::InSteps,
             learning: Learns::Always,
             blocks: FloodSet::NONE,
-            storm_control: Ability::Has,
+            storm_control: StormControl::OfPortsAndLags,
             lags: Lags::Standing,
             lldp: None,
             port_name: (|name| is_numbers(name, 2..=3), "0/1"),

@@ -20,7 +20,7 @@ use std::io;
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_word, read_only,
     storm::{suppressed, suppression},
@@ -56,7 +56,7 @@ impl Dialect for Huawei {
             full: Full::InSteps,
             learning: Learns::Always,
             blocks: FloodSet::ALL,
-            storm_control: Ability::Has,
+            storm_control: StormControl::OfPortsAndLags,
             lags: Lags::Made,
             lldp: Some(["lldp enable", "undo lldp enable"]),
             port_name: (is_word, "GigabitEthernet0/0/1"),

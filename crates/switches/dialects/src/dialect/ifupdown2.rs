@@ -22,7 +22,7 @@ use std::{fmt::Write as _, io};
 use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
     kept::{self, Extent, Keeper, Kept, Reading, base},
     kernel_bridge::Ports,
     linux_bridge::{is_device, learning_word},
@@ -55,7 +55,7 @@ impl Dialect for Ifupdown2 {
             full: Full::AsState,
             learning: Learns::AsTold,
             blocks: FloodSet::ALL,
-            storm_control: Ability::Lacks,
+            storm_control: StormControl::Lacks,
             lags: Lags::Lacks,
             lldp: None,
             port_name: (is_device, "swp1, of at most 15 bytes"),

@@ -20,7 +20,7 @@ use std::{
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged, absent,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged, absent,
     commands::{Commands, Entry, give},
     is_word, lags, read_only, stands,
 };
@@ -49,7 +49,7 @@ impl Dialect for Junos {
             full: Full::InSteps,
             learning: Learns::Always,
             blocks: FloodSet::NONE,
-            storm_control: Ability::Lacks,
+            storm_control: StormControl::Lacks,
             lags: Lags::Made,
             lldp: Some(["set protocols lldp interface all", "delete protocols lldp interface all"]),
             port_name: (is_word, "ge-0/0/1"),

@@ -17,7 +17,7 @@ use std::{io, io::Write as _};
 use fabric::{Basis, FloodSet, FlowControlMode, VlanId};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, TextFile, Traits, Untagged, bond,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged, bond,
     kernel_bridge::{BRIDGE, Ports, flood_word, is_member},
     lags, lags_made, read_only, stands,
 };
@@ -49,7 +49,7 @@ impl Dialect for LinuxBridge {
             full: Full::InSteps,
             learning: Learns::AsTold,
             blocks: FloodSet::ALL,
-            storm_control: Ability::Lacks,
+            storm_control: StormControl::Lacks,
             lags: Lags::Made,
             lldp: None,
             port_name: (is_device, "swp1, of at most 15 bytes"),

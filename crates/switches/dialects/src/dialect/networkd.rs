@@ -16,7 +16,7 @@ use std::{fmt::Write as _, io};
 use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
     kept::{self, Extent, Keeper, Kept, Reading, base},
     kernel_bridge::Ports,
     linux_bridge::{is_device, learning_word},
@@ -46,7 +46,7 @@ impl Dialect for Networkd {
             full: Full::AsState,
             learning: Learns::AsTold,
             blocks: FloodSet::NONE.with(FloodKind::UnknownUnicast).with(FloodKind::Multicast),
-            storm_control: Ability::Lacks,
+            storm_control: StormControl::Lacks,
             lags: Lags::Lacks,
             lldp: None,
             port_name: (is_device, "swp1, of at most 15 bytes"),

@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, io, io::Write as _};
 use fabric::{Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, TextFile, Traits, Untagged, bond,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged, bond,
     kernel_bridge::{Ports, is_member},
     lags, lags_removed,
     linux_bridge::{is_device, present},
@@ -45,7 +45,7 @@ impl Dialect for OpenVswitch {
             full: Full::InSteps,
             learning: Learns::Never,
             blocks: FloodSet::NONE,
-            storm_control: Ability::Lacks,
+            storm_control: StormControl::Lacks,
             lags: Lags::Made,
             lldp: None,
             port_name: (|name| is_device(name) && name.starts_with(|c: char| c.is_ascii_alphabetic()), "eth1"),

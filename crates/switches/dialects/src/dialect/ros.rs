@@ -16,7 +16,7 @@ use std::io;
 use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, LagNumber, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_word, read_only,
 };
@@ -79,7 +79,7 @@ impl Dialect for Ros {
                 Self::PowerConnect => FloodSet::NONE,
                 Self::CiscoSb => FloodSet::NONE.with(FloodKind::UnknownUnicast),
             },
-            storm_control: Ability::Lacks,
+            storm_control: StormControl::Lacks,
             lags: Lags::Standing,
             lldp: match self {
                 Self::PowerConnect => None,

@@ -16,7 +16,10 @@ use std::{collections::BTreeMap, io, io::Write as _};
 
 use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, StormLimit, VlanId, VlanSet};
 
-use super::{Ability, Dialect, FileErrors, Full, Lags, Learns, Output, TextFile, Traits, Untagged, is_word, read_only};
+use super::{
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged, is_word,
+    read_only,
+};
 use crate::text::{LineError, interpret, mac, vlan, vlans};
 use fabric::{IngressFilter, SpanningTree};
 use switch_model::{
@@ -46,7 +49,7 @@ impl Dialect for RouterOs {
             full: Full::InSteps,
             learning: Learns::AsTold,
             blocks: FloodSet::ALL,
-            storm_control: Ability::Has,
+            storm_control: StormControl::OfPortsAndLags,
             lags: Lags::Lacks,
             lldp: None,
             port_name: (|name| is_word(name) && !name.contains('/'), "ether1"),

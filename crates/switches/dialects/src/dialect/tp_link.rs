@@ -16,7 +16,7 @@ use std::io;
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, LagNumber, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
     commands::{Commands, Entry, give},
     is_numbers, read_only,
 };
@@ -49,7 +49,7 @@ impl Dialect for TpLink {
             full: Full::InSteps,
             learning: Learns::Always,
             blocks: FloodSet::NONE,
-            storm_control: Ability::Lacks,
+            storm_control: StormControl::Lacks,
             lags: Lags::Standing,
             lldp: Some(["lldp", "no lldp"]),
             port_name: (|name| is_numbers(name, 3..=3), "1/0/1"),

@@ -26,8 +26,8 @@ use std::{collections::BTreeSet, io};
 use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, PRIORITIES, TextFile, Traits, Untagged, absent,
-    are_apart,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, PRIORITIES, StormControl, TextFile, Traits,
+    Untagged, absent, are_apart,
     commands::{Commands, Entry, give},
     is_word, lags, read_only, stands, storm,
 };
@@ -73,8 +73,8 @@ impl Dialect for Trunk {
                 Self::Ios => FloodSet::NONE.with(FloodKind::UnknownUnicast).with(FloodKind::Multicast),
             },
             storm_control: match self {
-                Self::Eos => Ability::Lacks,
-                Self::Ios => Ability::Has,
+                Self::Eos => StormControl::Lacks,
+                Self::Ios => StormControl::OfPortsAndLags,
             },
             lags: Lags::Made,
             lldp: Some(["lldp run", "no lldp run"]),

@@ -17,7 +17,8 @@ use std::{collections::BTreeSet, io};
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, TextFile, Traits, Untagged, is_numbers, read_only,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged, is_numbers,
+    read_only,
 };
 use crate::{
     Target,
@@ -41,7 +42,7 @@ impl Dialect for Zyxel {
             full: Full::InSteps,
             learning: Learns::Always,
             blocks: FloodSet::NONE,
-            storm_control: Ability::Lacks,
+            storm_control: StormControl::Lacks,
             lags: Lags::Lacks,
             lldp: None,
             port_name: (|name| is_numbers(name, 1..=1), "1"),

@@ -158,13 +158,13 @@ impl<L: Link> Device<L> {
             Edit::SetEntry(..) | Edit::UnsetEntry(..) => self.write_entries(std::slice::from_ref(edit)),
             Edit::SetLag(slot, lag) => {
                 let name = |slot: &Slot| self.names[slot.index()].as_str();
-                let state = match lag {
-                    Some(lag) => format!("is to be a member of {}", name(lag)),
-                    None => "is to be a member of no LAG".to_owned(),
+                let change = match lag {
+                    Some(lag) => format!("has to join {}", name(lag)),
+                    None => "has to leave its LAG".to_owned(),
                 };
                 Err(Fault::Refused(format!(
-                    "{} {state}, which no object of standard SNMP sets; set its LAGs by its own commands, as espalier render writes \
-                     them, and then deploy",
+                    "port {} {change}, which standard SNMP cannot set; configure its LAGs with the commands that `espalier render` writes, then \
+                     deploy again",
                     name(slot)
                 )))
             }

@@ -190,7 +190,7 @@ impl Cause {
                 format!("{}{further}", named.join("; "))
             }
             Self::LagShort { lag, missing, members } => format!(
-                "{}: {} of its {members} cables carry; without carrier: {}",
+                "{}: {} of {members} members are up; without carrier: {}",
                 topology.port_label(*lag),
                 members - missing.len(),
                 first_few(missing.iter().map(|port| topology.port(*port).name.as_str()))

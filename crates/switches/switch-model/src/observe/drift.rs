@@ -263,7 +263,7 @@ impl Drift {
             }
             Self::Lag { port, found: None, wanted } => {
                 let wanted = wanted.as_ref().map_or("none", name);
-                format!("port {} is a member of no LAG; the plan has it in {wanted}", name(port))
+                format!("port {} is not in a LAG; the plan has it in {wanted}", name(port))
             }
             Self::Lag { port, found: Some(found), wanted } => {
                 let wanted = wanted.as_ref().map_or("none", name);
