@@ -16,7 +16,7 @@ use drivers::credentials::Keyring;
 use fabric::{Finding, HostId, Mac, Plan, Severity, SwitchId, VlanId};
 use rollout::addresses::{AddressNotice, Addresses, LearnedRow, NothingToLearn, with_most};
 use switch_model::{
-    Slot,
+    Entries, Slot,
     driver::{Driver as _, Fault},
     edit::Edit,
     mark::Mark,
@@ -24,7 +24,7 @@ use switch_model::{
 
 use crate::{
     CancellationToken, ConnectOptions, Error, Fabric,
-    held::{Attended, Changing, Disagreement, Entries, MOMENT, agree, start},
+    held::{Attended, Changing, Disagreement, MOMENT, agree, start},
     parallel::at_once,
 };
 

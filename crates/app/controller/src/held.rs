@@ -8,11 +8,11 @@ use std::{
 };
 
 use drivers::snmp::Device;
-use fabric::{Mac, Plan, SwitchId, Topology, VlanId};
+use fabric::{Mac, Plan, SwitchId, Topology};
 use rollout::bonds::{bond_addresses, bond_entries};
 use snmp::UdpLink;
 use switch_model::{
-    Slot,
+    Entries,
     driver::{Driver as _, Fault},
     mark::{Mark, Phase},
     observe::{Drift, drift},
@@ -37,9 +37,6 @@ pub enum Disagreement {
     /// A switch holds something else than the plan, in a sentence.
     Differs(SwitchId, String),
 }
-
-/// Static entries by VLAN and address.
-pub(crate) type Entries = BTreeMap<(VlanId, Mac), Slot>;
 
 /// A switch that is attended to, and the entries that it is known to hold of those that change while a plan runs.
 pub(crate) struct Attended {

@@ -10,7 +10,7 @@ use std::{
 use fabric::{Finding, FindingKind, HostId, Mac, Plan, Severity, SwitchId, Topology, VlanId, VlanSet};
 use rollout::{
     addresses::complete,
-    bonds::as_held,
+    bonds::take_bonds,
     diagnose::{Moves, Standing, span},
 };
 use switch_model::{
@@ -203,7 +203,7 @@ impl Observations {
         };
         let mut held: Vec<Option<SwitchConfig>> = topology.switch_ids().map(held).collect();
         complete(plan, known, &mut held);
-        let active = as_held(plan, &held);
+        let active = take_bonds(plan, &mut held);
         let goals = goals_while(plan, &active);
         let moves = moves(plan, &goals, &self.seen);
         let moments: Vec<u64> = self.seen.values().filter_map(|(_, observed)| observed.taken_at).collect();
@@ -224,10 +224,11 @@ impl Observations {
                 .filter(|name| wanted.slot(name).is_none())
                 .collect();
             let completed = |mut config: SwitchConfig| {
-                let all = held[switch.index()].iter().flat_map(|held| &held.entries);
-                all.for_each(|(entry, slot)| {
-                    config.entries.entry(*entry).or_insert(*slot);
-                });
+                if let Some(held) = &held[switch.index()] {
+                    // Those at ports that the plan does not know stay.
+                    config.entries.retain(|_, slot| slot.index() >= ports.len());
+                    config.entries.extend(&held.entries);
+                }
                 config
             };
             let config = completed(align(&observed.state, &ports));

@@ -25,7 +25,7 @@ use rollout::{
     standby::{ActiveVlans, LinkHealth, Pvid, Standby, StandbyNotice, Unprepared, link_health},
 };
 use switch_model::{
-    Slot,
+    Entries, Slot,
     driver::{Driver as _, Fault},
     edit::Edit,
     mark::Mark,
@@ -33,7 +33,7 @@ use switch_model::{
 
 use crate::{
     CancellationToken, ConnectOptions, Error, Fabric,
-    held::{Attended, Changing, Disagreement, Entries, MOMENT, agree, start},
+    held::{Attended, Changing, Disagreement, MOMENT, agree, start},
     rounds::Rounds,
 };
 
@@ -123,6 +123,9 @@ pub fn stand_by(
     let watch = Watch { plan, fabric: &fabric, mark, interval: request.interval };
     Ok(watch.attend((&mut standby, &mut bonds), devices, token, events))
 }
+
+/// How long switches have, when a standby ends, to drop the entries that it kept for a change of bonds.
+const LEAVING_MAX: Duration = Duration::from_secs(5);
 
 /// What a switch is to hold, and when that was said.
 #[derive(Clone, Default)]
@@ -329,15 +332,42 @@ impl Watch<'_> {
             }
             if told != Some(standby.active()) || turned {
                 (told, turn) = (Some(standby.active()), turn + 1);
-                for switch in topology.switch_ids() {
-                    let pvids = self.host_ports(switch).map(|(host, slot)| (slot, standby.pvid(host))).collect();
-                    let entries = bond_entries(self.plan, bonds.topology(), switch);
-                    let order = DesiredState { turn, pvids, entries: Arc::new(entries) };
-                    rounds.order(switch.index(), order, Instant::now());
-                }
+                self.order(rounds, turn, standby, |switch| bonds.entries(self.plan, switch));
             }
         }
+        if is_up && !bonds.is_empty() {
+            self.order(rounds, turn + 1, standby, |switch| bond_entries(self.plan, bonds.topology(), switch));
+            self.wait_for(turn + 1, inbox);
+        }
         StandbyResult::Left(standby.active())
+    }
+
+    /// Orders every switch to hold the standby's PVIDs and these entries.
+    fn order(
+        &self,
+        rounds: &Rounds<DesiredState>,
+        turn: u64,
+        standby: &Standby,
+        entries: impl Fn(SwitchId) -> Entries,
+    ) {
+        for switch in self.plan.topology.switch_ids() {
+            let pvids = self.host_ports(switch).map(|(host, slot)| (slot, standby.pvid(host))).collect();
+            let order = DesiredState { turn, pvids, entries: Arc::new(entries(switch)) };
+            rounds.order(switch.index(), order, Instant::now());
+        }
+    }
+
+    /// Waits until every switch has carried out what it was ordered last, or has failed to.
+    fn wait_for(&self, turn: u64, inbox: &mpsc::Receiver<Report>) {
+        let until = Instant::now() + LEAVING_MAX;
+        let mut left: BTreeSet<SwitchId> = self.plan.topology.switch_ids().collect();
+        while !left.is_empty() {
+            match inbox.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(report) if report.turn == turn => drop(left.remove(&report.switch)),
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
     }
 
     /// `found[host]`: what its port has; none before every switch has been seen.

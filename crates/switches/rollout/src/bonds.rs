@@ -8,14 +8,15 @@
 //! A plan treats a standby port as a host: entries toward it are worked out, and proven, as those toward the active port are.
 //! A change of ports turns entries from one set to the other, and touches nothing else. Whatever mixture of the two switches hold
 //! meanwhile, a frame either goes on toward one of the two ports or is dropped where it would turn back, since in a tree the way
-//! from any switch to either port is the same from wherever the frame comes; and it waits only where one of the two waits.
+//! from any switch to either port is the same from wherever the frame comes; and it waits only where one of the two waits. No frame
+//! meets a switch without an entry for it, and floods: a switch on the way to any port of a bond holds one the whole time.
 //!
-//! Nothing is done here. Tell [`Bonds::handle_ports`] what became of the ports; [`Bonds::topology`] says what switches are to hold.
+//! Nothing is done here. Tell [`Bonds::handle_ports`] what became of the ports; [`Bonds::entries`] says what switches are to hold.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use fabric::{HostId, LinkId, Mac, Plan, SwitchId, Topology, VlanId};
-use switch_model::{Slot, SwitchConfig};
+use fabric::{HostId, LinkId, Mac, Plan, SwitchId, Topology};
+use switch_model::{Entries, SwitchConfig};
 
 use crate::standby::LinkHealth;
 
@@ -39,6 +40,8 @@ pub struct Bonds {
     /// By planned port: the port that is active now.
     active: BTreeMap<HostId, HostId>,
     topology: Topology,
+    /// Cablings with other ports active, in which every port of every bond is active once.
+    others: Vec<Topology>,
     down: BTreeSet<HostId>,
     notices: VecDeque<BondNotice>,
 }
@@ -48,8 +51,9 @@ impl Bonds {
     pub fn new(plan: &Plan) -> Self {
         let topology = plan.topology.clone();
         let planned = topology.host_ids().filter(|host| topology.standby_ports(*host).next().is_some());
-        let active = planned.map(|host| (host, host)).collect();
-        Self { active, topology, down: BTreeSet::new(), notices: VecDeque::new() }
+        let active: BTreeMap<HostId, HostId> = planned.map(|host| (host, host)).collect();
+        let others = other_ways(&topology);
+        Self { active, topology, others, down: BTreeSet::new(), notices: VecDeque::new() }
     }
 
     /// How many there are.
@@ -65,6 +69,19 @@ impl Bonds {
     /// The plan's cabling with the ports that are active now.
     pub fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// The entries for the addresses of bonds that a switch is to hold now: those of the plan with the ports that are active, and
+    /// where the switch is on the way only to others, entries toward those. So a change of ports turns entries, and neither makes
+    /// nor removes any. A table without room for the latter does without them.
+    pub fn entries(&self, plan: &Plan, switch: SwitchId) -> Entries {
+        let mut entries = bond_entries(plan, &self.topology, switch);
+        let further = further_entries(plan, &self.others, switch, &entries);
+        let held = plan.devices[switch.index()].fdb_len(&self.topology);
+        if held + further.len() <= plan.topology.switch(switch).model.static_entries_max {
+            entries.extend(further);
+        }
+        entries
     }
 
     /// Takes what is known of every host's port, `ports[host]`; says whether some bond changed to another port.
@@ -126,7 +143,7 @@ pub fn port_health(topology: &Topology, running: &[Option<Vec<bool>>], links: &[
 }
 
 /// The entries for the addresses of bonds that a switch is to hold while these ports are active.
-pub fn bond_entries(plan: &Plan, active: &Topology, switch: SwitchId) -> BTreeMap<(VlanId, Mac), Slot> {
+pub fn bond_entries(plan: &Plan, active: &Topology, switch: SwitchId) -> Entries {
     let mut entries = SwitchConfig::of_intent(active, &plan.devices[switch.index()]).entries;
     let addresses = bond_addresses(active);
     entries.retain(|(_, mac), _| addresses.contains(mac));
@@ -139,22 +156,62 @@ pub fn bond_addresses(topology: &Topology) -> BTreeSet<Mac> {
     topology.hosts_by_mac().into_iter().filter(is_bonds).map(|(mac, _)| mac).collect()
 }
 
-/// The plan's cabling with the ports active that most entries lead to, `configs[switch]`: what a standby has changed is no
-/// difference from the plan. A bond keeps its planned port where no other has more.
-pub fn as_held(plan: &Plan, configs: &[Option<SwitchConfig>]) -> Topology {
+/// Cablings with other ports active than planned, in which together every standby port is active once.
+fn other_ways(planned: &Topology) -> Vec<Topology> {
+    let mut ways: Vec<Topology> = Vec::new();
+    for host in planned.host_ids() {
+        for (nth, port) in planned.standby_ports(host).enumerate() {
+            match ways.get_mut(nth) {
+                Some(way) => *way = way.with_active(port),
+                None => ways.push(planned.with_active(port)),
+            }
+        }
+    }
+    ways
+}
+
+/// The entries of a switch toward ports of bonds where it is on the way to them and not to the active one, whose entries are
+/// `entries`.
+fn further_entries(plan: &Plan, others: &[Topology], switch: SwitchId, entries: &Entries) -> Entries {
+    let ways = [&plan.topology].into_iter().chain(others);
+    let mut further = Entries::new();
+    for (entry, slot) in ways.flat_map(|active| bond_entries(plan, active, switch)) {
+        if !entries.contains_key(&entry) {
+            further.entry(entry).or_insert(slot);
+        }
+    }
+    further
+}
+
+/// The plan's cabling with the ports active that most switches' entries lead to, `configs[switch]`: what a standby has changed is
+/// no difference from the plan, and entries that it keeps toward ports that are not active are taken out of `configs`.
+pub fn take_bonds(plan: &Plan, configs: &mut [Option<SwitchConfig>]) -> Topology {
+    let active = as_held(plan, configs);
+    let others = other_ways(&plan.topology);
+    for (switch, config) in plan.topology.switch_ids().zip(configs) {
+        let Some(config) = config.as_mut().filter(|_| !others.is_empty()) else { continue };
+        let further = further_entries(plan, &others, switch, &bond_entries(plan, &active, switch));
+        config.entries.retain(|entry, slot| further.get(entry) != Some(slot));
+    }
+    active
+}
+
+/// The plan's cabling with the ports active that leave the fewest entries leading elsewhere. A bond keeps its planned port where no
+/// other leaves fewer.
+fn as_held(plan: &Plan, configs: &[Option<SwitchConfig>]) -> Topology {
     let mut held = plan.topology.clone();
     for planned in plan.topology.host_ids() {
         for port in plan.topology.standby_ports(planned) {
             let other = held.with_active(port);
-            let agree = |active: &Topology| -> usize {
+            let astray = |active: &Topology| -> usize {
                 let of = |(switch, config): (SwitchId, &Option<SwitchConfig>)| {
                     let Some(config) = config else { return 0 };
                     let wanted = bond_entries(plan, active, switch);
-                    wanted.into_iter().filter(|(entry, slot)| config.entries.get(entry) == Some(slot)).count()
+                    wanted.into_iter().filter(|(entry, slot)| config.entries.get(entry) != Some(slot)).count()
                 };
                 plan.topology.switch_ids().zip(configs).map(of).sum()
             };
-            if agree(&other) > agree(&held) {
+            if astray(&other) < astray(&held) {
                 held = other;
             }
         }

@@ -9,10 +9,10 @@ use std::{
 use fabric::{Attachment, HostId, Mac, Plan, Policy, PortId, Resilience, SwitchId, TopologyBuilder, VlanId, rng::Rng};
 use planner::{StepLimit, plan_with};
 use rollout::addresses::{
-    AddressNotice, Addresses, Entries, LearnedRow, MOVES_MAX, MOVES_WITHIN, NothingToLearn, Places, TABLE_AGE_MAX,
-    complete, parse_record, with_learned, with_most, write_record,
+    AddressNotice, Addresses, LearnedRow, MOVES_MAX, MOVES_WITHIN, NothingToLearn, Places, TABLE_AGE_MAX, complete,
+    parse_record, with_learned, with_most, write_record,
 };
-use switch_model::{Slot, SwitchConfig};
+use switch_model::{Entries, Slot, SwitchConfig};
 
 const MOST: usize = 3;
 const AGE: Duration = Duration::from_secs(30);

@@ -3,7 +3,7 @@
 use fabric::{HostId, Mac, Plan, Policy, Topology, TopologyBuilder, rng::Rng};
 use planner::{StepLimit, plan_with};
 use rollout::{
-    bonds::{BondNotice, Bonds, as_held, bond_entries, port_health},
+    bonds::{BondNotice, Bonds, bond_entries, port_health, take_bonds},
     standby::LinkHealth,
 };
 use switch_model::SwitchConfig;
@@ -110,9 +110,11 @@ fn what_switches_hold_says_which_port_is_active() {
         states.extend(more);
     }
     for state in &states {
-        let held: Vec<Option<SwitchConfig>> =
+        let mut held: Vec<Option<SwitchConfig>> =
             plan.devices.iter().map(|device| Some(SwitchConfig::of_intent(state, device))).collect();
-        assert_eq!(as_held(&plan, &held), *state);
+        let exact = held.clone();
+        assert_eq!(take_bonds(&plan, &mut held), *state);
+        assert_eq!(held, exact, "nothing more is held");
         // What is read back is the plan, whichever port is active.
         for (config, device) in held.iter().zip(&plan.devices) {
             let read = config.as_ref().unwrap().to_intent(state, device);
@@ -122,4 +124,68 @@ fn what_switches_hold_says_which_port_is_active() {
         }
     }
     assert!(states.len() >= 6, "{} states", states.len());
+}
+
+/// A bond changes its port again and again, and switches carry it out one by one, in any order. A frame to it meets an entry at
+/// every switch, whichever have turned; what a standby keeps is nothing that a reader of the switches finds amiss.
+#[test]
+fn no_switch_lacks_an_entry_while_a_bond_changes_its_port() {
+    let plan = plan();
+    let topology = &plan.topology;
+    let bond =
+        topology.host_ids().find(|host| topology.standby_ports(*host).count() == 2).expect("a bond of three ports");
+    let addresses: Vec<Mac> = topology.host(bond).macs().collect();
+    let own: Vec<HostId> = topology.machine(topology.host(bond).machine).hosts().collect();
+    let mut bonds = Bonds::new(&plan);
+    let entries =
+        |bonds: &Bonds| -> Vec<_> { topology.switch_ids().map(|switch| bonds.entries(&plan, switch)).collect() };
+    let (mut rng, mut held, mut delivered, mut late) = (Rng::new(11), entries(&bonds), 0, 0);
+    for round in 0..2_000 {
+        let up = rng.below(own.len());
+        let mut health = vec![LinkHealth::Up; topology.hosts().len()];
+        own.iter().filter(|port| **port != own[up]).for_each(|port| health[port.index()] = LinkHealth::Down);
+        bonds.handle_ports(&health);
+        let wanted = entries(&bonds);
+        let mut order: Vec<usize> = (0..held.len()).collect();
+        rng.shuffle(&mut order);
+        for switch in order {
+            held[switch] = wanted[switch].clone();
+            for (source, mac) in topology.host_ids().filter(|host| !own.contains(host)).zip(addresses.iter().cycle()) {
+                let device = &plan.devices[topology.switch_of(source).index()];
+                let vlan =
+                    device.ports.iter().find(|port| port.port == topology.host(source).port).unwrap().pvid.unwrap();
+                let (mut at, mut came_by) = (topology.switch_of(source), topology.host(source).port);
+                loop {
+                    let slot = held[at.index()].get(&(vlan, *mac));
+                    let slot = slot.unwrap_or_else(|| panic!("round {round}: {mac} floods at switch {}", at.index()));
+                    let out = fabric::PortId::new(topology.switch_ports(at).start + slot.index());
+                    match topology.port(out).attachment {
+                        _ if out == came_by => break late += 1,
+                        fabric::Attachment::Link(link) => {
+                            let link = topology.link(link);
+                            came_by = if link.a == out { link.b } else { link.a };
+                            at = topology.port(came_by).switch;
+                        }
+                        fabric::Attachment::Host(host) => {
+                            assert!(own.contains(&host), "round {round}: at somebody else");
+                            break delivered += 1;
+                        }
+                        _ => panic!("round {round}: an entry leads nowhere"),
+                    }
+                }
+            }
+        }
+        let mut configs: Vec<Option<SwitchConfig>> = (plan.devices.iter().zip(&held))
+            .map(|(device, entries)| {
+                let mut config = SwitchConfig::of_intent(bonds.topology(), device);
+                config.entries.extend(entries);
+                Some(config)
+            })
+            .collect();
+        assert_eq!(take_bonds(&plan, &mut configs), *bonds.topology());
+        for (config, device) in configs.iter().zip(&plan.devices) {
+            assert_eq!(*config, Some(SwitchConfig::of_intent(bonds.topology(), device)));
+        }
+    }
+    assert!(delivered > 10_000 && late > 100, "{delivered} delivered, {late} came back to where they came from");
 }

@@ -34,6 +34,9 @@ impl Slot {
     }
 }
 
+/// Static forwarding-table entries of a switch: where frames to an address leave, by VLAN.
+pub type Entries = BTreeMap<(VlanId, Mac), Slot>;
+
 /// The state of one switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchConfig {
@@ -42,7 +45,7 @@ pub struct SwitchConfig {
     /// VLANs that exist, but for VLAN 1, which exists everywhere.
     pub vlans: VlanSet,
     /// Static forwarding-table entries.
-    pub entries: BTreeMap<(VlanId, Mac), Slot>,
+    pub entries: Entries,
     /// Whether a spanning-tree protocol runs, which would shut the very cables that a plan uses.
     pub spanning_tree: SpanningTree,
     /// Whether it sends and receives LLDP frames; none where it does not say.

@@ -27,4 +27,4 @@ mod config;
 
 pub use align::{align, judge_flow_control};
 pub use change::{Phase, Reach, phases};
-pub use config::{LagMembership, PortConfig, PortLearning, Slot, StormLimits, SwitchConfig};
+pub use config::{Entries, LagMembership, PortConfig, PortLearning, Slot, StormLimits, SwitchConfig};

@@ -16,7 +16,7 @@ use drivers::snmp::{Pulse, PulseColumns};
 use fabric::{HostId, Mac, Plan, SwitchId, VlanSet};
 use rollout::{
     addresses::complete,
-    bonds::as_held,
+    bonds::take_bonds,
     diagnose::{Cause, Diagnosis, PortSight, Sight, Urgency, diagnose},
 };
 use switch_model::{SwitchConfig, driver::Fault, mark::Mark, observe::Snapshot, station::Station};
@@ -108,12 +108,12 @@ impl<'a> Monitor<'a> {
         let held = |switch: &Attended| switch.tables.as_ref().map(|tables| tables.config.clone());
         let mut held: Vec<Option<SwitchConfig>> = self.switches.iter().map(held).collect();
         complete(self.plan, self.known, &mut held);
+        let active = take_bonds(self.plan, &mut held);
         for (sight, config) in seen.iter_mut().zip(&held) {
             if let (Ok(sight), Some(config)) = (sight, config) {
                 sight.config.entries.clone_from(&config.entries);
             }
         }
-        let active = as_held(self.plan, &held);
         StatusReport {
             diagnoses: diagnose(self.plan, &goals_while(self.plan, &active), &seen),
             links: link_loads(self.plan, &self.before, &self.counts()),

@@ -27,7 +27,7 @@ mod reader;
 
 use std::{collections::BTreeMap, io, io::Write as _};
 
-use fabric::{Admin, Basis, FloodSet, FlowControlMode, Mac, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanSet};
 use serde_json::{Map, Value, json};
 
 use self::reader::{fresh, read, turn};
@@ -37,7 +37,7 @@ use super::{
 };
 use crate::{Target, names::spelt};
 use switch_model::{
-    LagMembership, Slot, SwitchConfig,
+    Entries, LagMembership, Slot, SwitchConfig,
     change::{Change, Stage},
 };
 
@@ -129,9 +129,6 @@ enum Operation {
     Set,
     Del,
 }
-
-/// Entries of a switch, as its state has them.
-type Entries = BTreeMap<(VlanId, Mac), Slot>;
 
 /// The file's part of a name, and the list of operations; no file if there is none.
 fn write_operations(

@@ -12,7 +12,7 @@ use fabric::{Mac, VlanId};
 use super::{Device, faults::fault};
 use bridge_mib::{FdbStatus, index::FdbRow, objects::q_bridge};
 use snmp::{Column, Link, Value};
-use switch_model::{Slot, driver::Fault};
+use switch_model::{Entries, Slot, driver::Fault};
 
 /// Rows that one request is about: their ports and statuses fit into one frame of Ethernet.
 const ROWS_AT_ONCE: i32 = 20;
@@ -33,7 +33,7 @@ impl<L: Link> Device<L> {
     ///
     /// # Errors
     /// [`Fault`]; refused by a switch whose table does not end.
-    pub fn learned_in(&mut self, vlans: &BTreeSet<VlanId>) -> Result<BTreeMap<(VlanId, Mac), Slot>, Fault> {
+    pub fn learned_in(&mut self, vlans: &BTreeSet<VlanId>) -> Result<Entries, Fault> {
         self.session.begin();
         let mut learned = BTreeMap::new();
         for &vlan in vlans {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fabric::{Admin, FlowControlMode, Mac, VlanId, VlanSet};
+use fabric::{Admin, FlowControlMode, VlanId, VlanSet};
 
 use super::{
     SaveMethod,
@@ -20,7 +20,7 @@ use bridge_mib::{
 };
 use fabric::{IngressFilter, SpanningTree};
 use snmp::{BulkSize, Column, Link, Oid, RowIndex, Session, SessionError, Value, walk};
-use switch_model::{LagMembership, PortConfig, PortLearning, Slot, SwitchConfig, driver::Fault, mark::Mark};
+use switch_model::{Entries, LagMembership, PortConfig, PortLearning, Slot, SwitchConfig, driver::Fault, mark::Mark};
 
 impl<L: Link> Device<L> {
     /// Finds the ports of a switch by their names, `names[slot]`.
@@ -244,7 +244,7 @@ impl<L: Link> Device<L> {
         Err(Fault::Refused(format!("{what}, which is read and not written; {WAY_OUT}")))
     }
 
-    fn read_entries(&mut self, slots: &BTreeMap<u32, usize>) -> Result<BTreeMap<(VlanId, Mac), Slot>, Fault> {
+    fn read_entries(&mut self, slots: &BTreeMap<u32, usize>) -> Result<Entries, Fault> {
         let mut vlan_of: BTreeMap<u32, VlanId> = BTreeMap::new();
         self.databases.clear();
         for (CurrentVlan { vlan, .. }, value) in self.walk(&q_bridge::VLAN_FDB_ID)? {

@@ -27,9 +27,9 @@ use std::{
 };
 
 use fabric::{HostId, Mac, Plan, SwitchId, Topology, VlanId};
-use switch_model::{Slot, SwitchConfig};
+use switch_model::{Entries, Slot, SwitchConfig};
 
-pub use places::{Entries, Evidence, NothingToLearn, Places};
+pub use places::{Evidence, NothingToLearn, Places};
 pub use record::{Record, parse_record, write_record};
 
 /// Moves within [`MOVES_WITHIN`] that make an address a duplicate.

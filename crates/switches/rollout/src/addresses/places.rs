@@ -11,10 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use fabric::{FdbMode, HostId, Mac, Plan, PortId, SwitchId, Tagging, VlanId};
-use switch_model::Slot;
-
-/// Static entries by VLAN and address.
-pub type Entries = BTreeMap<(VlanId, Mac), Slot>;
+use switch_model::{Entries, Slot};
 
 /// What a plan says of the ports at which addresses are learned.
 #[derive(Clone, Debug)]

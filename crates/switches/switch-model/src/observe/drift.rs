@@ -1,10 +1,8 @@
 //! What differs between the state that a switch was found in and the one that a plan wants, worst first, in sentences.
 
-use std::collections::BTreeMap;
-
 use fabric::{Admin, FloodKind, FloodSet, FlowControlMode, Lldp, Mac, VlanId, VlanSet};
 
-use crate::{LagMembership, PortLearning, Slot, StormLimits, SwitchConfig};
+use crate::{Entries, LagMembership, PortLearning, Slot, StormLimits, SwitchConfig};
 use fabric::{IngressFilter, SpanningTree};
 
 /// One difference. Ports are positions in both states.
@@ -205,10 +203,7 @@ pub fn drift(found: &SwitchConfig, wanted: &SwitchConfig) -> Vec<Drift> {
     drifts
 }
 
-fn entry_drift<'a>(
-    found: &'a BTreeMap<(VlanId, Mac), Slot>,
-    wanted: &'a BTreeMap<(VlanId, Mac), Slot>,
-) -> impl Iterator<Item = Drift> + 'a {
+fn entry_drift<'a>(found: &'a Entries, wanted: &'a Entries) -> impl Iterator<Item = Drift> + 'a {
     let unmet = wanted.iter().filter_map(|(key @ &(vlan, mac), &wanted)| match found.get(key) {
         Some(&found) if found == wanted => None,
         Some(&found) => Some(Drift::Astray { vlan, mac, found, wanted }),
