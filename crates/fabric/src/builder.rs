@@ -329,6 +329,7 @@ impl TopologyBuilder {
             name: name.to_owned(),
             machine,
             rail: None,
+            weight: 1,
             mac,
             further_macs: Vec::new(),
             learned_max: None,
@@ -458,6 +459,11 @@ impl TopologyBuilder {
         self.hosts[host.index()].rail = Some(rail);
     }
 
+    /// Says how much a host counts in all-to-all traffic.
+    pub fn set_weight(&mut self, host: HostId, weight: u8) {
+        self.hosts[host.index()].weight = weight;
+    }
+
     /// Puts a further station address behind a host's port.
     ///
     /// # Errors
@@ -518,7 +524,7 @@ impl TopologyBuilder {
             if joins_bond && !host.standby {
                 self.set_active(added);
             }
-            self.hosts[added.index()].rail = host.rail;
+            (self.hosts[added.index()].rail, self.hosts[added.index()].weight) = (host.rail, host.weight);
             host.learned_max.map_or(Ok(()), |most| self.set_learned(added, most))?;
             host.guid.map_or(Ok(()), |guid| self.set_host_guid(added, guid))?;
         }

@@ -65,7 +65,7 @@ pub use models::Models;
 pub use name::is_port_name;
 pub use plan::{Plan, Summary};
 pub use planes::{PlanePairs, PlaneParts, Planes};
-pub use policy::{EngineName, FdbMode, FlowControl, Policy, Rails, Resilience, Subnet, Tagging};
+pub use policy::{EngineName, FdbMode, FlowControl, Policy, Rails, Resilience, Subnet, Tagging, Weights};
 pub use rate::{DEFAULT_RATE_BPS, RateError, format_rate, parse_rate};
 pub use relation::Relation;
 pub use report::{Finding, FindingKind, Report, Severity};

@@ -3,8 +3,8 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt, net::Ipv4Addr, str::FromStr, time::Duration};
 
 use crate::{
-    Attachment, Demand, Drain, ETHERNET_MTU_BYTES, Flood, FloodKind, FloodSet, HostId, Planes, PortId, StormLimit,
-    Topology, Traffic, TrafficError, TrafficMatrix, VlanId, VlanPool, VlanSet, VlanTree, words::words,
+    Attachment, Demand, Drain, ETHERNET_MTU_BYTES, Flood, FloodKind, FloodSet, Host, HostId, Planes, PortId,
+    StormLimit, Topology, Traffic, TrafficError, TrafficMatrix, VlanId, VlanPool, VlanSet, VlanTree, words::words,
 };
 
 /// What a plan must satisfy. Two plans from the same topology, policy and previous plan are the same bytes.
@@ -34,6 +34,8 @@ pub struct Policy {
     pub traffic: Traffic,
     /// Whether all-to-all traffic crosses rails.
     pub rails: Rails,
+    /// By what hosts are weighted in all-to-all traffic.
+    pub weights: Weights,
     /// Seed of every random choice.
     pub seed: u64,
     /// Which failures a stored switch-over must be ready for.
@@ -58,8 +60,21 @@ impl Policy {
         a.machine != b.machine && both_active && (same_rail || self.rails == Rails::Across)
     }
 
-    /// What each host sends to each other: all-to-all without the pairs within a machine, of standby ports and, with
-    /// [`Rails::Within`], of two rails; a traffic matrix as it is, but that the active port of a bond sends and receives what is
+    /// How much each host counts in all-to-all traffic, `weights[host]`; none where all count one.
+    pub fn host_weights(&self, topology: &Topology) -> Option<Vec<f64>> {
+        let hosts = topology.hosts();
+        let rates = || hosts.iter().filter(|host| !host.standby).map(|host| host.rate_bps);
+        let by_rate = self.weights == Weights::Rate && rates().min() != rates().max();
+        if !by_rate && hosts.iter().all(|host| host.weight == 1) {
+            return None;
+        }
+        let slowest = rates().min().filter(|_| by_rate).map(|rate| rate as f64);
+        let rate = |host: &Host| slowest.map_or(1.0, |slowest| host.rate_bps as f64 / slowest);
+        Some(hosts.iter().map(|host| f64::from(host.weight) * rate(host)).collect())
+    }
+
+    /// What each host sends to each other: all-to-all, each pair by the product of its weights, without the pairs within a
+    /// machine, of standby ports and, with [`Rails::Within`], of two rails; a traffic matrix as it is, but that the active port of a bond sends and receives what is
     /// said of its standby ports. The traffic comes back as it is where that changes nothing.
     /// Cost: O(hosts²) where it leaves something out.
     ///
@@ -67,8 +82,9 @@ impl Policy {
     /// [`TrafficError::TooMany`] if more pairs than a matrix holds are left.
     pub fn demand(&self, topology: &Topology) -> Result<Cow<'_, Traffic>, TrafficError> {
         let by_rail = self.rails == Rails::Within && topology.hosts().iter().any(|host| host.rail.is_some());
+        let weights = self.host_weights(topology);
         match &self.traffic {
-            Traffic::AllToAll if by_rail || topology.has_multi_port_machines() => {}
+            Traffic::AllToAll if by_rail || weights.is_some() || topology.has_multi_port_machines() => {}
             Traffic::Matrix(matrix) if topology.has_standby_ports() => {
                 // A matrix for other hosts is refused as it is.
                 if matrix.hosts() != topology.hosts().len() {
@@ -86,8 +102,15 @@ impl Policy {
             }
             Traffic::AllToAll | Traffic::Matrix(_) => return Ok(Cow::Borrowed(&self.traffic)),
         }
-        let receivers = |source| topology.host_ids().filter(move |to| self.exchange(topology, source, *to));
-        TrafficMatrix::of_ones(topology.hosts().len(), receivers).map(|matrix| Cow::Owned(Traffic::Matrix(matrix)))
+        let amount = |source: HostId, to: HostId| {
+            weights.as_ref().map_or(1.0, |weights| weights[source.index()] * weights[to.index()])
+        };
+        let amount = &amount;
+        let receivers = |source| {
+            let others = topology.host_ids().filter(move |to| self.exchange(topology, source, *to));
+            others.map(move |to| (to, amount(source, to)))
+        };
+        TrafficMatrix::of_rows(topology.hosts().len(), receivers).map(|matrix| Cow::Owned(Traffic::Matrix(matrix)))
     }
 
     /// The floods that do not leave by a port.
@@ -142,6 +165,7 @@ impl Default for Policy {
             mtu_bytes: 1500,
             traffic: Traffic::AllToAll,
             rails: Rails::Across,
+            weights: Weights::Stated,
             seed: 1,
             resilience: Resilience::None,
             drain: Drain::default(),
@@ -203,6 +227,16 @@ words! {
         Across = "across",
         /// It does not: a host with a rail sends to hosts of its rail and to hosts without a rail.
         Within = "within",
+    }
+}
+
+words! {
+    /// By what hosts are weighted in all-to-all traffic: a pair adds the product of its weights to the load.
+    Weights {
+        /// By `weight:` in the topology, 1 where it says none.
+        Stated = "stated",
+        /// By that times the rate of the host's port: a port of 100 Gbit/s counts ten times as much as one of 10.
+        Rate = "rate",
     }
 }
 

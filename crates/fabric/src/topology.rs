@@ -101,6 +101,8 @@ pub struct Host {
     pub machine: MachineId,
     /// The rail that it is on, where machines have a port on each of several groups of switches: the number of the group.
     pub rail: Option<u8>,
+    /// How much it counts in all-to-all traffic beside a host of weight 1; one of weight 0 sends and receives nothing there.
+    pub weight: u8,
     /// The station address; unicast, and unique among hosts but for the ports of one failover bond. All zeros for an edge port
     /// without an address of its own.
     pub mac: Mac,

@@ -115,7 +115,7 @@ impl TrafficMatrix {
         Ok(Self { start, entries })
     }
 
-    /// A matrix in which each host sends one to each of those that `receivers` names, ascending and without itself.
+    /// A matrix in which each host sends so much to each of those that `receivers` names, ascending and without itself.
     /// Cost: O(demands).
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl TrafficMatrix {
     ///
     /// # Panics
     /// In debug builds, if the receivers of a host do not ascend, or it is one of them.
-    pub fn of_ones<R: Iterator<Item = HostId>>(
+    pub(crate) fn of_rows<R: Iterator<Item = (HostId, f64)>>(
         hosts: usize,
         receivers: impl Fn(HostId) -> R,
     ) -> Result<Self, TrafficError> {
@@ -131,7 +131,7 @@ impl TrafficMatrix {
         start.push(0);
         for source in HostId::all(hosts) {
             let first = entries.len();
-            entries.extend(receivers(source).map(|receiver| (receiver, 1.0)));
+            entries.extend(receivers(source).filter(|(_, amount)| *amount > 0.0));
             let row = &entries[first..];
             debug_assert!(
                 row.windows(2).all(|pair| pair[0].0 < pair[1].0) && row.iter().all(|entry| entry.0 != source)

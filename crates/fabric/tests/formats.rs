@@ -137,6 +137,65 @@ fn a_port_that_hears_two_neighbours_is_an_error_unless_it_is_ignored() {
     assert_eq!((topology.switches().len(), topology.links().len(), topology.hosts().len()), (2, 1, 0));
 }
 
+/// Hosts announce the addresses that their ports have without the bond, and no file of LLDP says which of them is of what kind.
+#[test]
+fn bonds_are_what_hosts_say_of_them() {
+    let heard = |port: &str, name: &str, id: (&str, &str), description: &str| {
+        format!(
+            "{{\"name\": \"{port}\", \"chassis\": [{{\"name\": [{{\"value\": \"{name}\"}}], \
+             \"capability\": [{{\"type\": \"Bridge\", \"enabled\": {}}}]}}], \
+             \"port\": [{{\"id\": [{{\"type\": \"{}\", \"value\": \"{}\"}}], \"descr\": [{{\"value\": \"{description}\"}}]}}]}}",
+            name.starts_with("sw"),
+            id.0,
+            id.1
+        )
+    };
+    let host = |port: &str, name: &str, last: u8, nic: &str| {
+        heard(port, name, ("mac", &format!("02:00:00:00:00:{last:02x}")), nic)
+    };
+    let file = |heard: &[String]| format!("{{\"lldp\": [{{\"interface\": [{}]}}]}}", heard.join(","));
+    let sw1 = file(&[
+        heard("swp1", "sw2", ("ifname", "swp1"), ""),
+        host("swp2", "login1.example.org", 0x11, "eth0"),
+        host("swp3", "storage1", 0x21, "eth0"),
+        host("swp4", "node01", 0x31, "eth0"),
+        host("swp5", "storage1", 0x22, "eth1"),
+    ]);
+    let sw2 = file(&[
+        heard("swp1", "sw1", ("ifname", "swp1"), ""),
+        host("swp2", "login1.example.org", 0x12, ""),
+        host("swp3", "storage1", 0x23, "eth2"),
+    ]);
+    let login1 = sample("lldp/login1.bond0");
+    let storage1 = login1
+        .replace("fault-tolerance (active-backup)", "IEEE 802.3ad Dynamic link aggregation")
+        .replace("00:11", "00:21")
+        .replace("00:12", "00:22");
+    let with = |storage1: &str, host: &str| {
+        let (login1_file, storage1_file) = (format!("dir/{host}.bond0"), "dir/storage1.bond0");
+        let files = [("sw1.json", &*sw1), ("sw2.json", &*sw2), (&*login1_file, &*login1), (storage1_file, storage1)];
+        import(Format::Lldp, &files, &ImportOptions::default())
+    };
+    let Imported { topology, warnings } = with(&storage1, "login1").expect("valid");
+    assert!(warnings.is_empty(), "{warnings}");
+    assert_golden("lldp/bonds.golden", &write_native(&topology));
+    assert_eq!(parse_native("back", &write_native(&topology)).expect("what was written"), topology);
+
+    let alone = import(Format::Lldp, &[("login1.bond0", &login1)], &ImportOptions::default());
+    assert!(alone.expect_err("no cables").to_string().contains("login1.bond0:1:1: error: a bond alone is no cabling"));
+    let wide = storage1.replace("Slave Interface: eth1", "Slave Interface: eth2");
+    let wrong = with(&wide, "login1").expect_err("over two switches").to_string();
+    assert!(wrong.contains("the bond of storage1 is a LAG over several switches, sw1 and sw2"), "{wrong}");
+    let elsewhere = with(&storage1, "login2").expect("usable").warnings.to_string();
+    assert!(elsewhere.contains("no file says where login2 is plugged in; its bond is left out"), "{elsewhere}");
+    let balanced = storage1.replace("IEEE 802.3ad Dynamic link aggregation", "load balancing (round-robin)");
+    let unknown = with(&balanced, "login1").expect("usable").warnings.to_string();
+    assert!(unknown.contains("a bond of mode load balancing (round-robin): its ports are taken"), "{unknown}");
+    let short = storage1.replace("Slave Interface: eth1", "Slave Interface: eth7").replace("00:22", "00:77");
+    let short = with(&short, "login1").expect("usable").warnings.to_string();
+    assert!(short.contains("1 of 2 ports of this bond of storage1 are plugged in here"), "{short}");
+}
+
 #[test]
 fn the_varying_json_of_lldpcli_is_refused_with_advice() {
     let text = "{\"lldp\": {\"interface\": {\"swp1\": {}}}}";
@@ -326,7 +385,8 @@ proptest! {
 
 const EXPORTS: [Format; 3] = [Format::Dot, Format::Containerlab, Format::GraphMl];
 
-const SAMPLES: [(&str, Format); 8] = [
+const SAMPLES: [(&str, Format); 9] = [
+    ("lldp/login1.bond0", Format::Lldp),
     ("netbox.json", Format::NetBox),
     ("bad.yaml", Format::Native),
     ("rack.dot", Format::Dot),
@@ -588,6 +648,9 @@ prop_compose! {
             }
             if rail > 0 {
                 builder.set_rail(host, rail);
+            }
+            if !joins_bond {
+                builder.set_weight(host, (mac % 3) as u8);
             }
             for mac in 0..if joins_bond { 0 } else { further } {
                 builder.add_mac(host, Mac::new([6, 0, 0, 0, number as u8, (7 - mac) as u8])).unwrap();

@@ -9,7 +9,7 @@ use std::{
 use fabric::{
     Admin, Assignment, Attachment, ChannelId, Demand, DeviceIntent, FdbRun, FlowControl, HostId, HostRun, LinkId, Mac,
     PairRun, PlanePairs, Planes, Policy, PortId, PortIntent, Proof, Rails, Subnet, SwitchId, SwitchOver, SwitchSpec,
-    Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool, VlanSet, dividing_links, rng::Rng,
+    Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool, VlanSet, Weights, dividing_links, rng::Rng,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..60;
@@ -59,6 +59,7 @@ fn random_fabric(rng: &mut Rng) -> Topology {
         }
         if rng.below(3) > 0 {
             builder.set_rail(host, rng.below(2) as u8);
+            builder.set_weight(host, rng.below(4) as u8);
         }
         for further in 0..rng.below(3) {
             builder.add_mac(host, Mac::local(1000 + 10 * number as u32 + further as u32)).expect("a fresh address");
@@ -345,7 +346,7 @@ fn an_intent_says_of_itself_what_its_fields_say() {
 }
 
 #[test]
-fn the_demand_of_all_to_all_is_between_machines_and_within_rails_if_asked() {
+fn the_demand_of_all_to_all_is_between_machines_by_weight_and_within_rails_if_asked() {
     for seed in SEEDS {
         let topology = random_fabric(&mut Rng::new(seed));
         for machine in topology.machines() {
@@ -375,15 +376,23 @@ fn the_demand_of_all_to_all_is_between_machines_and_within_rails_if_asked() {
         }
         let of_machines: usize = topology.machines().iter().map(|machine| machine.hosts().count()).sum();
         assert_eq!(of_machines, topology.hosts().len(), "seed {seed}");
-        for rails in Rails::ALL.iter().copied() {
-            let policy = Policy { rails, ..Policy::default() };
+        let slowest = active().map(|(_, host)| host.rate_bps).min().unwrap_or(1);
+        for (rails, weights) in
+            Rails::ALL.iter().flat_map(|rails| Weights::ALL.iter().map(|weights| (*rails, *weights)))
+        {
+            let policy = Policy { rails, weights, ..Policy::default() };
+            let weight = |host: &fabric::Host| {
+                let by_rate = if weights == Weights::Rate { host.rate_bps as f64 / slowest as f64 } else { 1.0 };
+                by_rate * f64::from(host.weight)
+            };
             let demand = policy.demand(&topology).expect("a small network");
             for (source, a) in topology.host_ids().zip(topology.hosts()) {
                 for (destination, b) in topology.host_ids().zip(topology.hosts()) {
                     let machine = |name: &str| name.split('/').next().unwrap_or_default().to_owned();
                     let apart = machine(&a.name) != machine(&b.name) && !a.standby && !b.standby;
                     let same_rail = a.rail.zip(b.rail).is_none_or(|(a, b)| a == b);
-                    let expected = f64::from(u8::from(apart && (same_rail || rails == Rails::Across)));
+                    let exchange = apart && (same_rail || rails == Rails::Across);
+                    let expected = if exchange { weight(a) * weight(b) } else { 0.0 };
                     assert_eq!(demand.demand(source, destination), expected, "seed {seed}: {} to {}", a.name, b.name);
                 }
             }

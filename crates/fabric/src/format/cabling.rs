@@ -56,30 +56,33 @@ pub(crate) struct Device<'a> {
     pub machine: Option<String>,
     /// The rail of a host.
     pub rail: Option<u8>,
+    /// How much a host counts in all-to-all traffic; none if the file does not say.
+    pub weight: Option<u8>,
     /// Further addresses behind a host's port.
     pub further_macs: Vec<Mac>,
     /// Most addresses that are learned at a host's port.
     pub learned_max: Option<usize>,
-    /// Whether a host is the active port of its machine's failover bond; none if the file does not say that it is a port of one.
-    pub is_active: Option<bool>,
+    /// What a host with one cable is in its machine's failover bond, if the file says that it is a port of one.
+    pub bond: Option<BondPort>,
     /// Whether a host is an edge port.
     pub is_edge: bool,
 }
 
 /// The keys of [`host_facts`].
-pub(crate) const HOST_FACTS: [&str; 6] = ["machine", "rail", "macs", "bond", "kind", "learned"];
+pub(crate) const HOST_FACTS: [&str; 7] = ["machine", "rail", "weight", "macs", "bond", "kind", "learned"];
 
-/// What formats without words of their own for it say of a host's machine, rail, further addresses, bond and kind: keys and values.
+/// What formats without words of their own for it say of a host's machine, rail, weight, further addresses, bond and kind: keys and values.
 pub(crate) fn host_facts(topology: &Topology, host: &Host) -> Vec<(&'static str, String)> {
     let machine = &topology.machine(host.machine).name;
     let macs: Vec<String> = host.further_macs.iter().map(Mac::to_string).collect();
     let machine = (*machine != host.name).then(|| ("machine", machine.clone()));
     let rail = host.rail.map(|rail| ("rail", rail.to_string()));
+    let weight = (host.weight != 1).then(|| ("weight", host.weight.to_string()));
     let macs = (!macs.is_empty()).then(|| ("macs", macs.join(" ")));
     let bond = topology.is_in_bond(host).then(|| ("bond", if host.standby { "standby" } else { "active" }.to_owned()));
     let kind = host.edge.then(|| ("kind", "edge".to_owned()));
     let learned = host.learned_max.map(|most| ("learned", most.to_string()));
-    machine.into_iter().chain(rail).chain(macs).chain(bond).chain(kind).chain(learned).collect()
+    machine.into_iter().chain(rail).chain(weight).chain(macs).chain(bond).chain(kind).chain(learned).collect()
 }
 
 impl<'a> Device<'a> {
@@ -97,9 +100,10 @@ impl<'a> Device<'a> {
             port_guids: BTreeMap::new(),
             machine: None,
             rail: None,
+            weight: None,
             further_macs: Vec::new(),
             learned_max: None,
-            is_active: None,
+            bond: None,
             is_edge: false,
         }
     }
@@ -114,12 +118,16 @@ impl<'a> Device<'a> {
             "rail" => {
                 self.rail = Some(text.parse().map_err(|_| format!("{text} is no rail, a number from 0 to 255"))?);
             }
+            "weight" => {
+                self.weight = Some(text.parse().map_err(|_| format!("{text} is no weight, a number from 0 to 255"))?);
+            }
             "macs" => {
                 let macs = text.split_whitespace().map(|mac| mac.parse().map_err(|error| format!("{mac} is {error}")));
                 self.further_macs = macs.collect::<Result<_, String>>()?;
             }
             "bond" => match text {
-                "active" | "standby" => self.is_active = Some(text == "active"),
+                "active" => self.bond = Some(BondPort::Active),
+                "standby" => self.bond = Some(BondPort::Standby),
                 _ => return Err(format!("{text} is none of active and standby")),
             },
             "learned" => {
@@ -142,7 +150,16 @@ pub(crate) struct End<'a> {
     pub port: String,
     /// The address of this very port.
     pub mac: Option<Mac>,
+    /// What it is in a failover bond, if the file says that it is a port of one.
+    pub bond: Option<BondPort>,
     pub site: TextPosition<'a>,
+}
+
+/// A port of a failover bond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BondPort {
+    Active,
+    Standby,
 }
 
 /// Cables that are one link, of the same number in the file.
@@ -259,7 +276,13 @@ pub(crate) fn pair_sightings<'a>(
 }
 
 fn cable_of<'a>(sighting: &Sighting<'a>, back: Option<&Sighting<'a>>) -> Cable<'a> {
-    let end = |(device, port): &(usize, String), mac, site| End { device: *device, port: port.clone(), mac, site };
+    let end = |(device, port): &(usize, String), mac, site| End {
+        device: *device,
+        port: port.clone(),
+        mac,
+        bond: None,
+        site,
+    };
     let near = end(&sighting.near, sighting.macs[0].or(back.and_then(|back| back.macs[1])), sighting.site);
     let far_site = back.map_or(sighting.site, |back| back.site);
     let far = end(&sighting.far, sighting.macs[1].or(back.and_then(|back| back.macs[0])), far_site);
@@ -472,6 +495,7 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
                 invented.push((device.site, mac));
                 mac
             });
+            let bond = cable.end.bond.or(device.bond);
             let rate_bps = cable.cables as u64 * cable.cable.rate_bps.unwrap_or(DEFAULT_RATE_BPS);
             let address = device.address.filter(|_| position == 0);
             let machine = device.machine.as_ref().or(Some(&device.name).filter(|_| cables.len() > 1));
@@ -491,15 +515,16 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
                     further.try_for_each(|mac| builder.add_mac(host, *mac))?;
                     let learned = device.learned_max.filter(|_| position == 0);
                     learned.map_or(Ok(()), |most| builder.set_learned(host, most))?;
-                } else if device.is_active == Some(true) {
+                } else if bond == Some(BondPort::Active) {
                     builder.set_active(host);
                 }
                 device.rail.into_iter().for_each(|rail| builder.set_rail(host, rail));
+                device.weight.into_iter().for_each(|weight| builder.set_weight(host, weight));
                 device.port_guids.get(&cable.end.port).map_or(Ok(()), |guid| builder.set_host_guid(host, *guid))
             });
             if let Err(fault) = named {
                 diagnostics.push(device.site.fault(&fault));
-            } else if is_beside && device.is_active.is_none() {
+            } else if is_beside && bond.is_none() {
                 let warning = format!(
                     "{name} has the address {mac} of another port of its machine: both are ports of a failover bond"
                 );

@@ -246,7 +246,7 @@ impl<'a> Reader<'a, '_> {
         };
         let mac = node.get("mac").and_then(|mac| self.parsed(mac, mac.text()?, "an Ethernet address"));
         if let Some(&device) = self.by_name.get(name) {
-            return Some(End { device, port: port.to_owned(), mac, site });
+            return Some(End { device, port: port.to_owned(), mac, bond: None, site });
         }
         if OUTSIDE.contains(&name) {
             self.diagnostics.push(site.warning(format!("this cable leads to {name}, out of the lab; it is left out")));

@@ -473,7 +473,7 @@ impl<'a> Parser<'a, '_> {
         let device = self.device(&node.device);
         let (port, site) =
             node.port.as_ref().map_or_else(|| (String::new(), node.device.site), |port| (port.text.clone(), port.site));
-        End { device, port, mac, site }
+        End { device, port, mac, bond: None, site }
     }
 
     fn device(&mut self, token: &Token<'a>) -> usize {

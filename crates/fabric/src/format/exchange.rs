@@ -8,6 +8,7 @@ pub use super::import_options::ImportOptions;
 use crate::{
     Topology,
     format::{
+        bonding::is_bonding,
         containerlab,
         diagnostic::{Diagnostics, Source},
         dot, graphml, ibnetdiscover, lldp,
@@ -71,6 +72,9 @@ impl Format {
     /// Recognises a text by its content, and an unrecognisable one by its file name.
     pub fn detect(file_name: &str, text: &str) -> Option<Self> {
         let mut lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).take(DETECT_LINES_MAX);
+        if is_bonding(text) {
+            return Some(Self::Lldp);
+        }
         if text.trim_start().starts_with(['{', '[']) {
             let has = |keys: &[&str]| keys.iter().any(|key| text.contains(key));
             if has(&["\"lldp\"", "\"local-chassis\""]) {

@@ -94,7 +94,7 @@ pub(crate) fn read<'a>(
                 },
                 str::to_owned,
             );
-            Some(End { device, port, mac: None, site: item.site })
+            Some(End { device, port, mac: None, bond: None, site: item.site })
         };
         let ends = (end("source", ["source_port", "sourceport"]), end("target", ["target_port", "targetport"]));
         if let (Some(a), Some(b)) = ends {

@@ -11,6 +11,8 @@
 //! address is its port id. Both ends of a cable must agree; `pair_sightings` says how. Announcements carry a port by
 //! name or by address, with the name in its description, so the far file decides which of the two is meant.
 //!
+//! What hosts say of their bonds may be among the files; see `bonding`.
+//!
 //! Source: IEEE 802.1AB; `lldpcli(8)`, format `json0`, in which every value is a list.
 
 use std::{collections::BTreeMap, net::IpAddr, rc::Rc};
@@ -18,6 +20,7 @@ use std::{collections::BTreeMap, net::IpAddr, rc::Rc};
 use crate::{
     Mac, Topology,
     format::{
+        bonding::{self, is_bonding},
         cabling::{Cabling, Device, Role, Sighting, pair_sightings, usable_name},
         diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
@@ -32,7 +35,13 @@ pub(crate) fn read<'a>(
     diagnostics: &mut Diagnostics,
 ) -> Option<Topology> {
     let mut reader = Reader { options, diagnostics, speakers: Vec::new(), neighbours: Vec::new() };
-    for source in sources {
+    let (bonds, sources): (Vec<_>, Vec<_>) = sources.iter().partition(|source| is_bonding(source.text()));
+    if sources.is_empty() {
+        let error = bonds.first()?.at(TextSpan::START).error("a bond alone is no cabling");
+        diagnostics.push(error.with_help("name the files of lldpcli -f json0 show neighbors as well"));
+        return None;
+    }
+    for source in &sources {
         match parse_json(source) {
             Ok(documents) => reader.read_file(source, &documents),
             Err(error) => reader.diagnostics.push(*error),
@@ -46,7 +55,10 @@ pub(crate) fn read<'a>(
         Some(role) => role == Role::Host,
         None => options.names_host(&devices[index].name) || devices[index].habit == Role::Host,
     };
-    let cables = pair_sightings(sightings, &devices, is_host, diagnostics);
+    let mut cables = pair_sightings(sightings, &devices, is_host, diagnostics);
+    let bonds: Vec<_> =
+        bonds.into_iter().filter_map(|bond| bonding::read(bond, host_of_bond(bond.file()), diagnostics)).collect();
+    bonding::apply(&bonds, &devices, &mut cables, diagnostics);
     let start = sources.first()?.at(TextSpan::START);
     Cabling { devices, cables }.build(start, options, diagnostics)
 }
@@ -258,6 +270,15 @@ fn management_address(chassis: &Node) -> Option<IpAddr> {
         IpAddr::V4(address) => !address.is_link_local() && !address.is_loopback(),
         IpAddr::V6(address) => !address.is_unicast_link_local() && !address.is_loopback(),
     })
+}
+
+/// `dir/login1.bond0` is about login1.
+fn host_of_bond(file: &str) -> String {
+    let name = stem(file);
+    match name.rsplit_once('.') {
+        Some((host, ending)) if ending.starts_with("bond") && !host.is_empty() => host.to_owned(),
+        _ => name,
+    }
 }
 
 /// `dir/sw1.neighbors.json` is about sw1.

@@ -16,6 +16,7 @@ pub mod report;
 pub mod table;
 pub mod traffic;
 
+mod bonding;
 mod cabling;
 mod csv;
 mod import_options;

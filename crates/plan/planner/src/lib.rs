@@ -151,7 +151,13 @@ fn plan_between_machines(
     // Requests are the same if their policies are. Their matrices differ as soon as a host comes or goes.
     let previous = previous.map(|previous| {
         let before = &previous.policy;
-        let same = (&before.traffic, before.rails) == (&policy.traffic, policy.rails);
+        let weighed_alike = previous
+            .topology
+            .hosts()
+            .iter()
+            .all(|host| topology.find_host(&host.name).is_none_or(|now| topology.host(now).weight == host.weight));
+        let same = (&before.traffic, before.rails, before.weights) == (&policy.traffic, policy.rails, policy.weights)
+            && weighed_alike;
         let then = if same { Ok(Cow::Borrowed(&traffic)) } else { before.demand(&previous.topology) };
         let policy =
             Policy { traffic: then.map_or_else(|_| before.traffic.clone(), Cow::into_owned), ..before.clone() };

@@ -2,7 +2,7 @@
 
 use fabric::{
     EngineName, FdbMode, Finding, FlowControl, Mac, Plan, Policy, Rails, Severity, SwitchSpec, Tagging, Topology,
-    TopologyBuilder, VlanPool, rng::Rng,
+    TopologyBuilder, VlanPool, Weights, rng::Rng,
 };
 use planner::{PlanError, StepLimit, plan, plan_with};
 use proptest::prelude::*;
@@ -48,10 +48,12 @@ fn random_topology(switches: usize, extra: usize, seed: u64) -> Topology {
                 }
                 continue;
             }
-            let host = builder.add_host(&name, Mac::local(number), port, 1_000_000_000, None).expect("a fresh host");
+            let rate_bps = [1_000_000_000, 10_000_000_000][usize::from(seed % 4 == 1 && number % 3 == 0)];
+            let host = builder.add_host(&name, Mac::local(number), port, rate_bps, None).expect("a fresh host");
             if let Some(machine) = machine {
                 builder.join_machine(&machine).expect("one after another");
                 builder.set_rail(host, (number % 2) as u8);
+                builder.set_weight(host, (number % 4) as u8);
                 (0..number % 3).for_each(|k| {
                     builder.add_mac(host, Mac::local(1000 + 10 * number + k)).expect("a fresh address");
                 });
@@ -99,9 +101,10 @@ proptest! {
         fdb in prop::sample::select(&[FdbMode::Full, FdbMode::Minimal][..]),
         flow_control in flow_control(),
         rails in prop::sample::select(Rails::ALL),
+        weights in prop::sample::select(Weights::ALL),
     ) {
         let topology = random_topology(switches, extra, seed);
-        let policy = Policy { tagging, fdb, flow_control, rails, ..Policy::default() };
+        let policy = Policy { tagging, fdb, flow_control, rails, weights, ..Policy::default() };
         judged(&few_steps(&topology, &policy, None).expect("auto always finds a plan"));
     }
 
@@ -228,4 +231,39 @@ fn a_table_too_small_for_any_plan_is_named_with_the_need() {
         error.to_string(),
         "switch s0-0 (edgeswitch-24) holds 20 static entries, but 25 are needed; use a switch that holds 25"
     );
+}
+
+/// A cable between two switches carries what the weights of hosts say, also after weights have changed.
+#[test]
+fn pairs_count_by_their_weights() {
+    let with_weights = |weights: [u8; 4]| {
+        let mut builder = TopologyBuilder::new();
+        let [a, b] = ["a", "b"].map(|name| builder.add_switch(name, SwitchSpec::default()).expect("a fresh name"));
+        let ends = [a, b].map(|switch| builder.add_port(switch, "up").expect("a fresh port"));
+        builder.add_link(ends[0], ends[1], 10_000_000_000).expect("two free ports");
+        for (number, (weight, switch)) in weights.into_iter().zip([a, a, b, b]).enumerate() {
+            let name = format!("h{number}");
+            let port = builder.add_port(switch, &name).expect("a fresh port");
+            let rate_bps = if number == 0 { 10_000_000_000 } else { 1_000_000_000 };
+            let host =
+                builder.add_host(&name, Mac::local(number as u32 + 1), port, rate_bps, None).expect("a fresh host");
+            builder.set_weight(host, weight);
+        }
+        builder.finish().expect("one cable connects them")
+    };
+    let (equal, uneven) = (with_weights([1; 4]), with_weights([3, 1, 2, 0]));
+    for (topology, weights, load) in [
+        (&equal, Weights::Stated, 4.0),
+        (&equal, Weights::Rate, 22.0),
+        (&uneven, Weights::Stated, 8.0),
+        (&uneven, Weights::Rate, 62.0),
+    ] {
+        let policy = Policy { weights, ..Policy::default() };
+        let afresh = few_steps(topology, &policy, None).expect("a tree");
+        let before = few_steps(&equal, &policy, None).expect("a tree");
+        for plan in [&afresh, &few_steps(topology, &policy, Some(&before)).expect("a tree")] {
+            judged(plan);
+            assert_eq!((plan.summary.max_channel_load, plan.summary.load_bound), (load, load), "{weights}");
+        }
+    }
 }

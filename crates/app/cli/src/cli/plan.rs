@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fabric::{
-    EngineName, FdbMode, Flood, FlowControl, Rails, Resilience, StormLimit, Subnet, Tagging, VlanId, VlanSet,
+    EngineName, FdbMode, Flood, FlowControl, Rails, Resilience, StormLimit, Subnet, Tagging, VlanId, VlanSet, Weights,
 };
 
 use super::{
@@ -82,6 +82,9 @@ pub(crate) struct Plan {
     /// Whether all-to-all traffic crosses rails, where machines have a port on each of several rails.
     #[arg(long, default_value = "across", conflicts_with = "traffic", value_parser = choices(Rails::ALL, Rails::word, Rails::about))]
     pub(crate) rails: Rails,
+    /// By what hosts are weighted in all-to-all traffic: a pair adds the product of its weights to the load.
+    #[arg(long, default_value = "stated", conflicts_with = "traffic", value_parser = choices(Weights::ALL, Weights::word, Weights::about))]
+    pub(crate) weights: Weights,
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,
@@ -196,9 +199,13 @@ pub(crate) struct Subject {
     /// One switch: its ports and tables.
     #[arg(long, value_name = "SWITCH")]
     pub(crate) switch: Option<String>,
-    /// One link's failure: who switches over to which VLAN, and what that does to the load.
-    #[arg(long, value_name = "LINK")]
-    pub(crate) failure: Option<String>,
+    /// A failure of a link: who switches over to which VLAN, and what that does to the load. Of a switch, or of several parts at
+    /// once, with commas between: how many pairs of hosts lose their path.
+    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+    pub(crate) failure: Option<Vec<String>>,
+    /// Every switch that may fail: how many pairs of hosts lose their path, the worst first.
+    #[arg(long)]
+    pub(crate) failures: bool,
     /// What changes since an older plan, and the order of steps that takes a live fabric there.
     #[arg(long, value_name = "OLD")]
     pub(crate) since: Option<PathBuf>,

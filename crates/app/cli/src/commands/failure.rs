@@ -1,4 +1,4 @@
-//! `espalier show PLAN --failure LINK`: what hosts do when a link fails, and what that costs.
+//! `espalier show PLAN --failure PARTS`: what hosts do when a link fails, and what that costs; of other parts, what is lost.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,25 @@ use fabric::{
 };
 use serde_json::json;
 
-use super::{Output, loads::load_words, say};
+use verify::Outage;
+
+use super::{Output, loads::load_words, outage, say};
 use crate::{count::abridged, failure::bad_input};
 
 /// Hosts named in one row; the rest are counted.
 const NAMES_MAX: usize = 12;
 
-pub(super) fn show(plan: &Plan, link: &str, output: Output) -> Result<()> {
+pub(super) fn show(plan: &Plan, parts: &[String], output: Output) -> Result<()> {
     let topology = &plan.topology;
-    let link = find_link(topology, link)?;
-    let Some(failover) = &plan.failover else {
-        return Err(bad_input(
-            "the plan is not protected against link failures; make one with espalier plan --resilience 1",
-        ));
-    };
+    let mut outage = Outage::default();
+    for part in parts {
+        match topology.find_switch(part.trim()) {
+            Some(switch) => drop(outage.switches.insert(switch)),
+            None => drop(outage.links.insert(find_link(topology, part)?)),
+        }
+    }
+    let only = outage.links.first().copied().filter(|_| outage.links.len() == 1 && outage.switches.is_empty());
+    let (Some(link), Some(failover)) = (only, &plan.failover) else { return outage::show(plan, &outage, output) };
     let divides = dividing_links(topology).contains(&link);
     let over = failover.switch_over(link);
     let time = verify::time_after(plan, link);
@@ -149,7 +154,9 @@ fn find_link(topology: &Topology, name: &str) -> Result<LinkId> {
     let found = links_named(topology, name);
     match found[..] {
         [link] => Ok(link),
-        [] => Err(bad_input(format!("the plan has no link {name}; write it as sw1:p1 -- sw2:p1, or one end of it"))),
+        [] => Err(bad_input(format!(
+            "the plan has no switch and no link {name}; write a link as sw1:p1 -- sw2:p1, or one end of it"
+        ))),
         _ => {
             let labels: Vec<String> = found.into_iter().map(|link| topology.link_label(link)).collect();
             Err(bad_input(format!("there are several links {name}: {}", labels.join(", "))))

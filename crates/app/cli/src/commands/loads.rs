@@ -11,13 +11,18 @@ pub(super) fn max_load(plan: &Plan) -> String {
 pub(super) fn load_words(plan: &Plan, max_channel_time: f64) -> String {
     let time = amount(max_channel_time);
     let load = match &plan.policy.traffic {
-        Traffic::AllToAll if time == "1" => "1 host pair".to_owned(),
-        Traffic::AllToAll => format!("{time} host pairs"),
+        Traffic::AllToAll if time == "1" => format!("1 {}", pairs(plan).trim_end_matches('s')),
+        Traffic::AllToAll => format!("{time} {}", pairs(plan)),
         Traffic::Matrix(matrix) => format!("{time} of a demand of {}", amount(matrix.total())),
     };
     let fastest = plan.topology.rate_max_bps();
     let one_rate = plan.topology.links().iter().all(|link| link.rate_bps == fastest);
     if one_rate { load } else { format!("as long as {load} on a {} link", format_rate(fastest)) }
+}
+
+/// What all-to-all traffic consists of.
+fn pairs(plan: &Plan) -> &'static str {
+    if plan.policy.host_weights(&plan.topology).is_some() { "weighted host pairs" } else { "host pairs" }
 }
 
 /// Links whose time differs from the longest by no more than this part are as loaded as the most loaded one.
@@ -32,10 +37,10 @@ pub(super) fn most_loaded(plan: &Plan) -> Vec<ChannelId> {
 }
 
 /// The rate of each pair of hosts if all-to-all runs at once and pairs share links evenly, beside the same on a single spanning tree,
-/// in words; none for a plan by a traffic matrix, or without pairs.
+/// in words; none for a plan by a traffic matrix or weights, or without pairs.
 pub(super) fn all_to_all(plan: &Plan) -> Option<String> {
     let topology = &plan.topology;
-    if plan.policy.traffic != Traffic::AllToAll {
+    if plan.policy.traffic != Traffic::AllToAll || plan.policy.host_weights(topology).is_some() {
         return None;
     }
     let demand = plan.policy.demand(topology).ok()?;
@@ -68,7 +73,7 @@ fn rate_words(bps: f64) -> String {
 pub(super) fn demand_unit(plan: &Plan) -> String {
     let fastest = plan.topology.rate_max_bps();
     let what = match &plan.policy.traffic {
-        Traffic::AllToAll => "host pairs".to_owned(),
+        Traffic::AllToAll => pairs(plan).to_owned(),
         Traffic::Matrix(matrix) => format!("units of a total demand of {}", amount(matrix.total())),
     };
     let one_rate = plan.topology.links().iter().all(|link| link.rate_bps == fastest);

@@ -24,6 +24,7 @@ mod lab;
 mod loads;
 mod measure;
 mod observe;
+mod outage;
 mod outputs;
 mod pareto;
 mod patience;

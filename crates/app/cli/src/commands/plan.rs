@@ -161,6 +161,7 @@ fn policy(args: &cli::Plan, topology: &Topology, previous: Option<&Plan>) -> Res
         mtu_bytes: args.mtu,
         traffic: traffic(args, topology)?,
         rails: args.rails,
+        weights: args.weights,
         seed: args.seed,
         resilience: args.resilience,
         drain,

@@ -18,7 +18,7 @@ use crate::{cli, failure::bad_input, files::read_plan_file};
 
 pub(super) fn run(args: &cli::Show, output: Output) -> Result<ExitCode> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
-    let cli::Subject { host, route, vlan, switch, failure, since } = &args.subject;
+    let cli::Subject { host, route, vlan, switch, failure, failures, since } = &args.subject;
     if let Some(name) = host {
         show_host(&plan, find_host(&plan.topology, name)?, output)?;
     } else if let Some([from, to]) = route.as_deref() {
@@ -27,8 +27,10 @@ pub(super) fn run(args: &cli::Show, output: Output) -> Result<ExitCode> {
         show_vlan(&plan, vlan, output)?;
     } else if let Some(name) = switch {
         show_switch(&plan, find_switch(&plan.topology, name)?, output)?;
-    } else if let Some(link) = failure {
-        super::failure::show(&plan, link, output)?;
+    } else if let Some(parts) = failure {
+        super::failure::show(&plan, parts, output)?;
+    } else if *failures {
+        super::outage::show_all(&plan, output)?;
     } else if let Some(old) = since {
         super::since::show(&read_plan_file(old, ReadMode::Strict)?, &plan, output)?;
     } else {
@@ -83,17 +85,23 @@ fn show_host(plan: &Plan, host: HostId, output: Output) -> Result<()> {
             "{}",
             serde_json::json!({
                 "host": name, "machine": topology.machine(topology.host(host).machine).name, "rail": topology.host(host).rail,
+               "weight": topology.host(host).weight,
                 "mac": intent.mac.to_string(), "macs": macs, "address": intent.address.to_string(),
                 "port": topology.port_label(topology.host(host).port), "vlan": vlan.get(), "routes": ways,
             })
         );
         return Ok(());
     }
-    let fabric::Host { machine, rail, .. } = topology.host(host);
+    let fabric::Host { machine, rail, weight, .. } = topology.host(host);
     let machine = &topology.machine(*machine).name;
     let of_machine = if machine == name { String::new() } else { format!(", a port of machine {machine}") };
     let on_rail = rail.map_or_else(String::new, |rail| format!(", rail {rail}"));
-    say!("host {name}: {} at {}{of_machine}{on_rail}", macs.join(", "), topology.port_label(topology.host(host).port));
+    let weighing = if *weight == 1 { String::new() } else { format!(", weight {weight}") };
+    say!(
+        "host {name}: {} at {}{of_machine}{on_rail}{weighing}",
+        macs.join(", "),
+        topology.port_label(topology.host(host).port)
+    );
     say!("address {}/{}, MTU {}", intent.address, intent.prefix_bits, intent.mtu_bytes);
     say!("frames are tagged by {tagger}; broadcasts go out in VLAN {vlan}");
     let mut table = Table::new(["to", "VLAN", "switches"]);

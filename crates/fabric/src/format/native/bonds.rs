@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// What belongs to the bond, and what to each of its ports.
-const SHARED_KEYS: [&str; 5] = ["bond", "nics", "mac", "ip", "addresses"];
+const SHARED_KEYS: [&str; 6] = ["bond", "nics", "mac", "ip", "addresses", "weight"];
 const PORT_KEYS: [&str; 5] = ["port", "rate", "guid", "rail", "active"];
 const PORTS_EXAMPLE: &str = "nics: {eth0: {port: \"sw1:g1\"}, eth1: {port: \"sw2:g1\"}}";
 
@@ -36,6 +36,9 @@ pub(super) fn write_shared(active: &Host, text: &mut String) {
     }
     if !active.further_macs.is_empty() {
         let _ = writeln!(text, "    addresses: {}", list_of_macs(&active.further_macs));
+    }
+    if active.weight != 1 {
+        let _ = writeln!(text, "    weight: {}", active.weight);
     }
 }
 

@@ -12,13 +12,13 @@ use crate::{
     format_rate,
 };
 
-pub(super) const HOST_KEYS: [&str; 9] =
-    ["kind", "mac", "port", "ip", "rate", "guid", "addresses", "addresses-max", "rail"];
+pub(super) const HOST_KEYS: [&str; 10] =
+    ["kind", "mac", "port", "ip", "rate", "guid", "addresses", "addresses-max", "rail", "weight"];
 pub(super) const HOST_EXAMPLE: &str = "{mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
 pub(super) const NICS_EXAMPLE: &str = "eth0: {mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
 
 pub(super) fn write_host(topology: &Topology, host: HostId, key: &str, indent: &str, text: &mut String) {
-    let Host { mac, further_macs, port, rate_bps, address: ip, guid, rail, edge, learned_max, .. } =
+    let Host { mac, further_macs, port, rate_bps, address: ip, guid, rail, weight, edge, learned_max, .. } =
         topology.host(host);
     let rate_bps = cable_rate_bps(topology, *port, *rate_bps);
     let port = double_quote(&lone_port(topology, *port));
@@ -28,6 +28,9 @@ pub(super) fn write_host(topology: &Topology, host: HostId, key: &str, indent: &
     };
     if let Some(rail) = rail {
         let _ = write!(text, ", rail: {rail}");
+    }
+    if *weight != 1 {
+        let _ = write!(text, ", weight: {weight}");
     }
     if let Some(ip) = ip {
         let _ = write!(text, ", ip: {}", address(*ip));
@@ -259,13 +262,22 @@ impl Reader<'_> {
         if let Some((node, guid)) = self.guid(fields) {
             self.refuse(node, |builder| builder.set_host_guid(host, guid));
         }
-        if let Some(node) = fields.get("rail") {
-            match self.word(node, "a number", "rail: 0").map(str::parse) {
-                Some(Ok(rail)) => self.builder.set_rail(host, rail),
-                Some(Err(_)) => self.diagnostics.push(self.at(node).error("a rail is a number from 0 to 255")),
-                None => {}
-            }
+        if let Some(rail) = self.small_number(fields, "rail") {
+            self.builder.set_rail(host, rail);
         }
+        if let Some(weight) = self.small_number(fields, "weight") {
+            self.builder.set_weight(host, weight);
+        }
+    }
+
+    fn small_number(&mut self, fields: &Fields<'_>, key: &str) -> Option<u8> {
+        let node = fields.get(key)?;
+        let word = self.word(node, "a number", &format!("{key}: 0"))?;
+        let number = word.parse().ok();
+        if number.is_none() {
+            self.diagnostics.push(self.at(node).error(format!("a {key} is a number from 0 to 255")));
+        }
+        number
     }
 
     /// What a host may have beside its port and its first address.

@@ -21,8 +21,8 @@ use crate::{
     format::{node::Node, yaml::quote},
 };
 
-const MACHINE_KEYS: [&str; 11] =
-    ["kind", "bond", "nics", "mac", "port", "ip", "rate", "guid", "addresses", "addresses-max", "rail"];
+const MACHINE_KEYS: [&str; 12] =
+    ["kind", "bond", "nics", "mac", "port", "ip", "rate", "guid", "addresses", "addresses-max", "rail", "weight"];
 
 /// Writes both sections, each where it has anything.
 pub(super) fn write(topology: &Topology, text: &mut String) {

@@ -267,7 +267,7 @@ impl<'r, 'a> Site<'r, 'a> {
         let end = |number: usize, side: usize, edge: &Edge<'r, 'a>| {
             let plug = &edge.ends[side];
             let site = plug.interface.map_or(edge.site, |interface| interface.site);
-            End { device: place[&(number, side)], port: plug.name.to_owned(), mac: None, site }
+            End { device: place[&(number, side)], port: plug.name.to_owned(), mac: None, bond: None, site }
         };
         let cable = |(number, edge): (usize, &Edge<'r, 'a>)| Cable {
             ends: [end(number, 0, edge), end(number, 1, edge)],

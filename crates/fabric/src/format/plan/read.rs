@@ -24,7 +24,7 @@ use crate::{
     FdbEntry, FdbRun, Flood, FloodSet, FlowControlMode, HostId, HostRun, InBand, IngressFilter, Learning, LinkId, Lldp,
     Mac, Models, Plan, Policy, PortId, PortIntent, PortRole, Rails, Resilience, SpanningTree, StormLimit, Summary,
     SwitchId, SwitchIdentity, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool,
-    VlanSet, VlanTree,
+    VlanSet, VlanTree, Weights,
 };
 
 /// Reads a plan file. Cost: O(bytes · log ports).
@@ -142,6 +142,7 @@ fn policy(topology: &Topology, at: &Located<'_>) -> Read<Policy> {
         "subnet",
         "mtu_bytes",
         "rails",
+        "weights",
         "seed",
         "resilience",
         "drain",
@@ -171,6 +172,7 @@ fn policy(topology: &Topology, at: &Located<'_>) -> Read<Policy> {
         mtu_bytes: at.field("mtu_bytes")?.whole()?,
         traffic: Traffic::AllToAll,
         rails: at.optional("rails")?.map(|at| at.parsed()).transpose()?.unwrap_or(Rails::Across),
+        weights: at.optional("weights")?.map(|at| at.parsed()).transpose()?.unwrap_or(Weights::Stated),
         seed: at.field("seed")?.whole()?,
         resilience: at.optional("resilience")?.map(|at| at.parsed()).transpose()?.unwrap_or(Resilience::None),
         drain: at.optional("drain")?.map(|at| drain(topology, &at)).transpose()?.unwrap_or_default(),
@@ -292,6 +294,7 @@ fn read_host(at: &Located<'_>, port: PortId, builder: &mut TopologyBuilder, bond
         "guid",
         "machine",
         "rail",
+        "weight",
         "macs",
         "bond",
         "standby",
@@ -336,6 +339,9 @@ fn read_host(at: &Located<'_>, port: PortId, builder: &mut TopologyBuilder, bond
     }
     if let Some(at) = at.optional("rail")? {
         builder.set_rail(host, at.whole()?);
+    }
+    if let Some(at) = at.optional("weight")? {
+        builder.set_weight(host, at.whole()?);
     }
     if let Some(at) = at.optional("learned_max")? {
         builder.set_learned(host, at.whole()?).map_err(|fault| refused(&at, &fault))?;

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     Admin, Assignment, DeviceIntent, ETHERNET_MTU_BYTES, Flood, FlowControlMode, HostId, HostRun, InBand,
     IngressFilter, Learning, Lldp, Models, Plan, Policy, PortId, PortIntent, PortRole, Rails, Resilience, SpanningTree,
-    Topology, Traffic, TrafficMatrix, VlanId, VlanSet, format::report::summary_fields,
+    Topology, Traffic, TrafficMatrix, VlanId, VlanSet, Weights, format::report::summary_fields,
 };
 
 /// Writes a plan file. The same plan gives the same bytes; a buffer is not needed.
@@ -100,6 +100,7 @@ fn policy_fields(policy: &Policy) -> String {
         subnet,
         mtu_bytes,
         rails,
+        weights,
         seed,
         resilience,
         drain,
@@ -127,6 +128,9 @@ fn policy_fields(policy: &Policy) -> String {
     push_field(&mut text, "mtu_bytes", mtu_bytes);
     if *rails != Rails::Across {
         push_field(&mut text, "rails", Quoted(rails));
+    }
+    if *weights != Weights::Stated {
+        push_field(&mut text, "weights", Quoted(weights));
     }
     push_field(&mut text, "seed", seed);
     if *resilience != Resilience::None {
@@ -207,6 +211,9 @@ fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<(
         }
         if let Some(rail) = host.rail {
             push_field(&mut text, "rail", rail);
+        }
+        if host.weight != 1 {
+            push_field(&mut text, "weight", host.weight);
         }
         if topology.is_in_bond(host) {
             push_field(&mut text, "bond", Quoted("failover"));

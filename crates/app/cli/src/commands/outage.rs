@@ -1,0 +1,94 @@
+//! `espalier show PLAN --failure sw3,sw4` and `--failures`: how many pairs of hosts lose their path.
+
+use anyhow::Result;
+use fabric::{HostId, Plan, SwitchId, format::table::Table};
+use serde_json::json;
+use verify::{Losses, Outage, links_lost_at_most, losses, switch_losses};
+
+use super::{Output, say};
+use crate::count::{abridged, counted};
+
+/// Hosts and parts named in one line; the rest are counted.
+const NAMES_MAX: usize = 12;
+/// Switches that are listed; the rest lose no more.
+const SWITCHES_MAX: usize = 20;
+
+/// Parts that fail together.
+pub(super) fn show(plan: &Plan, outage: &Outage, output: Output) -> Result<()> {
+    let losses = losses(plan, outage);
+    let topology = &plan.topology;
+    let switches: Vec<&str> = outage.switches.iter().map(|switch| topology.switch(*switch).name.as_str()).collect();
+    let links: Vec<String> = outage.links.iter().map(|link| topology.link_label(*link)).collect();
+    if output == Output::Json {
+        let mut object = json_of(plan, &losses);
+        (object["switches"], object["links"]) = (json!(switches), json!(links));
+        say!("{object}");
+        return Ok(());
+    }
+    let parts: Vec<&str> = switches.into_iter().chain(links.iter().map(String::as_str)).collect();
+    say!("without {}", abridged(&parts, ", ", NAMES_MAX));
+    let hosts = |hosts: &[HostId]| {
+        let names: Vec<&str> = hosts.iter().map(|host| topology.host(*host).name.as_str()).collect();
+        abridged(&names, " ", NAMES_MAX)
+    };
+    let Losses { cut_off, taking_over, pairs, lost, divided } = &losses;
+    if !cut_off.is_empty() {
+        say!("cut off          {}: {}", counted(cut_off.len(), "host"), hosts(cut_off));
+    }
+    if !taking_over.is_empty() {
+        say!("taken over       by {}: {}", counted(taking_over.len(), "standby port"), hosts(taking_over));
+    }
+    say!("lost             {lost} of {pairs} pairs of other hosts, until the fabric is planned again");
+    say!("no other path    {divided} of these, until something is mended");
+    if *lost > *divided {
+        say!("way out          {}", way_out(&parts));
+    }
+    Ok(())
+}
+
+/// How the fabric does without the parts.
+fn way_out(parts: &[&str]) -> String {
+    let drains: String = parts.iter().take(NAMES_MAX).map(|part| format!(" --drain '{part}'")).collect();
+    format!("espalier plan --previous with{drains}, then espalier deploy --since")
+}
+
+/// Every switch by itself, and the most that two links cost.
+pub(super) fn show_all(plan: &Plan, output: Output) -> Result<()> {
+    let topology = &plan.topology;
+    let alone = switch_losses(plan);
+    let (one, two) = (links_lost_at_most(plan, 1), links_lost_at_most(plan, 2));
+    if output == Output::Json {
+        let switches: Vec<_> = (topology.switch_ids().zip(&alone))
+            .map(|(switch, losses)| {
+                let mut object = json_of(plan, losses);
+                object["switch"] = json!(topology.switch(switch).name);
+                object
+            })
+            .collect();
+        say!("{}", json!({ "switches": switches, "one_link_at_most": one, "two_links_at_most": two }));
+        return Ok(());
+    }
+    let mut worst: Vec<(SwitchId, &Losses)> = topology.switch_ids().zip(&alone).collect();
+    worst.sort_by_key(|(switch, losses)| (std::cmp::Reverse((losses.lost, losses.cut_off.len())), *switch));
+    let mut table = Table::new(["without", "hosts cut off", "pairs lost", "of", "no other path"]);
+    for (switch, Losses { cut_off, pairs, lost, divided, .. }) in worst.iter().take(SWITCHES_MAX) {
+        let figures = [cut_off.len(), *lost, *pairs, *divided].map(|figure| figure.to_string());
+        table.row(std::iter::once(topology.switch(*switch).name.clone()).chain(figures));
+    }
+    say!("{table}");
+    if worst.len() > SWITCHES_MAX {
+        say!("the other {} lose no more", counted(worst.len() - SWITCHES_MAX, "switch"));
+    }
+    let stored = if plan.failover.is_some() { ", for which switch-overs are stored" } else { "" };
+    say!("any one link     {one} pairs at most{stored}");
+    say!("any two links    {two} pairs at most");
+    Ok(())
+}
+
+fn json_of(plan: &Plan, losses: &Losses) -> serde_json::Value {
+    let names = |hosts: &[HostId]| hosts.iter().map(|host| plan.topology.host(*host).name.clone()).collect::<Vec<_>>();
+    let Losses { cut_off, taking_over, pairs, lost, divided } = losses;
+    json!({
+        "cut_off": names(cut_off), "taking_over": names(taking_over), "pairs": pairs, "lost": lost, "divided": divided,
+    })
+}
