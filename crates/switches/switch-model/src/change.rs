@@ -324,6 +324,20 @@ pub fn phases(before: &SwitchConfig, after: &SwitchConfig, reach: &[Reach], surv
             }
         }
     }
+    // A LAG without members forwards nothing, so it goes with the last one.
+    for (at, goal) in after.ports.iter().enumerate() {
+        let lag = LagMembership::Of(Slot::new(at));
+        let had_members = before.ports.iter().any(|port| port.lag == lag);
+        if had_members && after.ports.iter().all(|port| port.lag != lag) {
+            let now = &mut retracted.ports[at];
+            (now.admin, now.pvid) = (Admin::Down, None);
+            (now.tagged, now.untagged) = (VlanSet::new(), VlanSet::new());
+            (now.blocked, now.storm_limits) = (goal.blocked, goal.storm_limits);
+            if now.learning == PortLearning::On {
+                now.learning = PortLearning::Off;
+            }
+        }
+    }
     // A LAG and its members have one flow control: that which the LAG has or is made with.
     let lags: Vec<(usize, FlowControlMode)> = (0..retracted.ports.len())
         .filter(|at| retracted.ports[*at].lag_number().is_some())
