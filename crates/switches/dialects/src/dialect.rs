@@ -158,6 +158,15 @@ pub(crate) enum Lags {
     Standing,
     /// They are made and removed.
     Made,
+    /// They are made with their members, and removed with the last one.
+    MadeOfMembers,
+}
+
+impl Lags {
+    /// Whether LAGs have to be made.
+    pub(crate) fn are_made(self) -> bool {
+        matches!(self, Self::Made | Self::MadeOfMembers)
+    }
 }
 
 /// Whether a language has words for something.
@@ -295,7 +304,7 @@ impl Target {
     /// down and in no VLAN.
     pub fn factory(self, ports: Vec<String>) -> SwitchConfig {
         let mut config = self.dialect().factory(ports);
-        if self.dialect().traits().lags == Lags::Made {
+        if self.dialect().traits().lags.are_made() {
             let lags = config.ports.iter_mut().filter(|port| port.lag_number().is_some());
             lags.for_each(|port| *port = absent(port));
         }
@@ -321,6 +330,18 @@ impl Target {
     pub(crate) fn refuse_ports(self, switch: &str, config: &SwitchConfig) -> Result<(), RenderError> {
         let traits = self.dialect().traits();
         let (takes, like) = traits.port_name;
+        if traits.lags == Lags::MadeOfMembers {
+            let is_empty = |lag: &Slot| stands(config, *lag) && config.members_of(*lag).next().is_none();
+            if let Some(lag) = lags(config).find(is_empty) {
+                return Err(RenderError::Inexpressible {
+                    switch: switch.to_owned(),
+                    port: config.port(lag).name.clone(),
+                    target: self.name(),
+                    what: "a LAG without members".to_owned(),
+                    way_out: "name its members under lags: in the topology",
+                });
+            }
+        }
         for port in &config.ports {
             // A LAG is called in the switch's language by its number.
             if port.lag_number().is_none() && !takes(&port.name) {
@@ -382,6 +403,17 @@ pub(crate) fn lags(config: &SwitchConfig) -> impl Iterator<Item = Slot> + '_ {
     ports.filter(|(_, port)| port.lag_number().is_some()).map(|(index, _)| Slot::new(index))
 }
 
+/// Whether a port is a member of a LAG, and so none with VLANs of its own.
+fn is_member(port: &PortConfig) -> bool {
+    matches!(port.lag, LagMembership::Of(_))
+}
+
+/// Of the first so many ports those that are there: all but LAGs that nobody uses.
+fn present(config: &SwitchConfig, count: usize) -> impl Iterator<Item = &PortConfig> {
+    let ports = config.ports.iter().enumerate().take(count);
+    ports.filter(|(at, port)| port.lag_number().is_none() || stands(config, Slot::new(*at))).map(|(_, port)| port)
+}
+
 /// LAGs that a change makes.
 fn lags_made<'a>(change: &Change<'a>) -> impl Iterator<Item = Slot> + use<'a> {
     let (before, after) = (change.before, change.after);
@@ -432,8 +464,7 @@ fn refuse_port(traits: &Traits, port: &PortConfig) -> Option<(String, &'static s
     if let Some(what) = unlimited.filter(|_| port.storm_limits.unwrap_or_default() != StormLimits::default()) {
         return Some((what.to_owned(), "plan without --storm-control"));
     }
-    let is_member = matches!(port.lag, LagMembership::Of(_));
-    if traits.lags == Lags::Lacks && (is_member || port.lag_number().is_some()) {
+    if traits.lags == Lags::Lacks && (is_member(port) || port.lag_number().is_some()) {
         return Some(("LAGs".to_owned(), "describe each cable as a link of its own, without lags: in the topology"));
     }
     match port.flow_control {

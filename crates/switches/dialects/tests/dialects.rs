@@ -99,7 +99,13 @@ fn config(target: Target, State { wishes, entries, members }: &State) -> SwitchC
             config.ports[port].lag = LagMembership::Of(lag);
         }
     }
-    for (port, wish) in config.ports.iter_mut().zip(wishes) {
+    let needs_members = matches!(target, Target::Ifupdown2 | Target::RouterOs);
+    let empty = |lag: &Slot| needs_members && config.members_of(*lag).next().is_none();
+    let absent: Vec<Slot> = (PORTS..config.ports.len()).map(Slot::new).filter(empty).collect();
+    for (at, (port, wish)) in config.ports.iter_mut().zip(wishes).enumerate() {
+        if absent.contains(&Slot::new(at)) {
+            continue;
+        }
         let is_member = port.lag != LagMembership::Alone;
         for &(vlan, tagged) in wish.members.iter().filter(|_| !is_member) {
             let single = !target.has_hybrid_ports() && !port.untagged.is_empty();
@@ -281,6 +287,18 @@ fn what_a_language_cannot_say_is_refused_with_a_way_out() {
         let refused = refusal(target, &config).map(|error| error.to_string());
         match target {
             Target::Sonic | Target::Ios => assert!(refused.is_some_and(|error| error.contains("--flow-control none"))),
+            _ => assert_eq!(refused, None, "{target}"),
+        }
+        let mut config = SwitchConfig::blank(["lag1".to_owned()]);
+        config.ports[0].admin = Admin::Up;
+        let refused = refusal(target, &config).map(|error| error.to_string());
+        match target {
+            Target::EdgeCore | Target::Zyxel => {
+                assert!(refused.is_some_and(|error| error.ends_with("without lags: in the topology")))
+            }
+            Target::Ifupdown2 | Target::RouterOs => {
+                assert!(refused.is_some_and(|error| error.ends_with("under lags: in the topology")))
+            }
             _ => assert_eq!(refused, None, "{target}"),
         }
     }

@@ -18,6 +18,8 @@ use switch_model::{LagMembership, PortLearning, Slot, change::Change};
 
 /// How a bond speaks LACP: actively, every second; frames between two hosts take one member.
 const OPTIONS: &str = "mode 802.3ad miimon 100 lacp_rate fast xmit_hash_policy layer2+3";
+/// What a bond may divide frames among its members by.
+const HASH_POLICIES: [&str; 5] = ["layer2", "layer2+3", "layer3+4", "encap2+3", "encap3+4"];
 
 /// The commands that take ports out of bonds, and make bonds that are new; the first of a change.
 pub(super) fn begin(change: &Change<'_>, ip: &mut Vec<u8>) -> io::Result<()> {
@@ -49,6 +51,50 @@ pub(super) fn end(change: &Change<'_>, ip: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
+/// What a text says of a bond, whatever its words for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BondSettings {
+    lacp: bool,
+    watches_carrier: bool,
+}
+
+impl BondSettings {
+    /// Its mode.
+    pub(super) fn mode(&mut self, mode: &str) {
+        self.lacp = matches!(mode, "802.3ad" | "4");
+    }
+
+    /// How often it looks at the carriers of its members, in milliseconds.
+    pub(super) fn miimon(&mut self, interval_ms: &str) {
+        self.watches_carrier = interval_ms.parse().is_ok_and(|ms: u32| ms > 0);
+    }
+
+    /// How often it speaks LACP, by one of these words.
+    pub(super) fn lacp_rate(rate: &str, words: &[&str]) -> Result<(), String> {
+        let known = words.contains(&rate);
+        known.then_some(()).ok_or_else(|| format!("{rate:?} is no LACP rate: they are {}", words.join(", ")))
+    }
+
+    /// Its hash policy.
+    pub(super) fn hash_policy(policy: &str) -> Result<(), String> {
+        let known = HASH_POLICIES.contains(&policy);
+        known
+            .then_some(())
+            .ok_or_else(|| format!("{policy:?} is no hash policy: they are {}", HASH_POLICIES.join(", ")))
+    }
+
+    /// Refuses a bond that speaks no LACP, or sends frames to members without carrier.
+    pub(super) fn check(self, name: &str) -> Result<(), String> {
+        if !self.lacp {
+            return Err(format!("{name} is not in mode 802.3ad, so it speaks no LACP"));
+        }
+        if !self.watches_carrier {
+            return Err(format!("{name} has no MII monitoring, so it does not notice when a member loses its carrier"));
+        }
+        Ok(())
+    }
+}
+
 impl Ports<'_> {
     /// A line of `ip` about a bond, if it is one.
     pub(super) fn bond(&mut self, words: &[&str]) -> Option<Result<(), String>> {
@@ -68,6 +114,22 @@ impl Ports<'_> {
     }
 
     fn make_bond(&mut self, name: &str, options: &[&str]) -> Result<(), String> {
+        let mut settings = BondSettings::default();
+        for pair in options.chunks(2) {
+            match pair {
+                ["mode", mode] => settings.mode(mode),
+                ["miimon", interval] => settings.miimon(interval),
+                ["lacp_rate", rate] => BondSettings::lacp_rate(rate, &["slow", "fast"])?,
+                ["xmit_hash_policy", policy] => BondSettings::hash_policy(policy)?,
+                _ => {}
+            }
+        }
+        settings.check(name)?;
+        self.add_bond(name).map(|_| ())
+    }
+
+    /// Adds a bond without members.
+    pub(super) fn add_bond(&mut self, name: &str) -> Result<Slot, String> {
         let slot = self.slot(name)?;
         if self.config.port(slot).lag_number().is_none() {
             return Err(format!("{name} is no LAG: they are lag1 and so on"));
@@ -75,15 +137,19 @@ impl Ports<'_> {
         if self.bonds.contains(&slot) {
             return Err(format!("there is a device {name} already"));
         }
-        let value = |key: &str| options.chunks(2).find(|pair| pair[0] == key).and_then(|pair| pair.get(1).copied());
-        if !matches!(value("mode"), Some("802.3ad" | "4")) {
-            return Err("without mode 802.3ad the bond speaks no LACP".to_owned());
-        }
-        if !value("miimon").is_some_and(|period| period.parse().is_ok_and(|ms: u32| ms > 0)) {
-            return Err("without miimon the bond does not notice when a member loses its carrier".to_owned());
-        }
         self.bonds.push(slot);
-        Ok(())
+        Ok(slot)
+    }
+
+    /// The bond of this name that a port is said to be a member of.
+    pub(super) fn bond_of(&self, port: Slot, bond: &str) -> Result<Slot, String> {
+        let name = &self.config.port(port).name;
+        if self.config.port(port).lag_number().is_some() {
+            return Err(format!("{name} is a bond itself"));
+        }
+        let slot = self.slot(bond)?;
+        let known = self.bonds.contains(&slot);
+        known.then_some(slot).ok_or_else(|| format!("port {name} is a member of {bond}, which nothing makes"))
     }
 
     /// Removes a bond, with its place in the bridge.

@@ -12,7 +12,7 @@ use std::io;
 
 use fabric::{Lldp, Mac, VlanId, VlanSet};
 
-use super::{Dialect, Folder, Lags, Output, lags_made, lags_removed};
+use super::{Dialect, Folder, Output, lags_made, lags_removed};
 use switch_model::{
     PortConfig, Slot, SwitchConfig,
     change::{Change, PortChange},
@@ -70,7 +70,7 @@ pub(super) trait Commands: Dialect {
 /// Gives all commands of a change, in order.
 pub(super) fn give(commands: &dyn Commands, change: &Change<'_>, to: &mut Output<'_>) -> io::Result<()> {
     let out = &mut *to.folder;
-    let is_made = commands.traits().lags == Lags::Made;
+    let is_made = commands.traits().lags.are_made();
     let made: Vec<Slot> = lags_made(change).filter(|_| is_made).collect();
     let removed: Vec<Slot> = lags_removed(change).filter(|_| is_made).collect();
     // A LAG begins as the switch makes it.

@@ -5,17 +5,20 @@
 //!   auto swp1                 auto espalier                    fdb replace 02:… dev swp1 master static vlan 2
 //!   iface swp1                iface espalier
 //!       bridge-vids 2-9           bridge-vlan-aware yes
-//!   iface swp2                    bridge-ports swp1 swp2
+//!   iface swp2                    bridge-ports swp1 swp2 lag3
 //!       bridge-vids 2-9           bridge-stp off
 //!       bridge-pvid 2             post-up bridge vlan add dev swp2 vid 3-9 untagged
-//!                                 post-up bridge -batch /etc/network/espalier.fdb
+//!   iface lag3                    post-up bridge -batch /etc/network/espalier.fdb
+//!       bond-slaves swp3 swp4
+//!       bridge-vids 2-9
 //! ```
 //! `bridge-vids` are tagged and `bridge-pvid` is the PVID and untagged; what else is untagged is said by `post-up` commands
 //! of the bridge, which run in order once its ports are there, and again at every `ifreload`. That compares a port's VLANs
 //! and PVID with the file, and not their flags: as the file names all VLANs and the commands repeat what is, it takes nothing
 //! away. A port says nothing of VLANs only if it is to have the bridge's: `bridge-pvid 1` from the factory. How a difference
 //! is written is said in [`super::kept`]; `ifreload_down_changed=1` would have `ifreload` take changed ports and the bridge
-//! down, so a difference refuses to begin there.
+//! down, so a difference refuses to begin there. A LAG is a bond by its `bond-slaves`, whose stanzas say nothing of the bridge;
+//! there is no word for a bond without any. Source: ifupdown2's `bond.py`.
 
 use std::{fmt::Write as _, io};
 
@@ -23,13 +26,16 @@ use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet
 
 use super::{
     Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
+    bond::BondSettings,
+    is_member,
     kept::{self, Extent, Keeper, Kept, Reading, base},
     kernel_bridge::Ports,
     linux_bridge::{is_device, learning_word},
+    present,
 };
 use crate::text::{LineError, interpret, unknown, vlan, vlans};
 use fabric::SpanningTree;
-use switch_model::{PortConfig, PortLearning, Slot, SwitchConfig, change::Change};
+use switch_model::{LagMembership, PortConfig, PortLearning, Slot, SwitchConfig, change::Change};
 
 /// The bridge device.
 const BRIDGE: &str = "espalier";
@@ -56,7 +62,7 @@ impl Dialect for Ifupdown2 {
             learning: Learns::AsTold,
             blocks: FloodSet::ALL,
             storm_control: StormControl::Lacks,
-            lags: Lags::Lacks,
+            lags: Lags::MadeOfMembers,
             lldp: None,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,
@@ -82,9 +88,10 @@ impl Keeper for Ifupdown2 {
     }
 
     fn files(&self, config: &SwitchConfig, ports: usize) -> Vec<Kept> {
-        let ports = &config.ports[..ports];
-        let mut text: String = ports.iter().map(stanza).collect();
-        let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
+        let ports: Vec<&PortConfig> = present(config, ports).collect();
+        let mut text: String = ports.iter().map(|port| stanza(port, config)).collect();
+        let bridged = ports.iter().filter(|port| !is_member(port));
+        let names: Vec<&str> = bridged.map(|port| port.name.as_str()).collect();
         let stp = if config.spanning_tree == SpanningTree::On { "on" } else { "off" };
         let _ = write!(
             text,
@@ -92,7 +99,7 @@ impl Keeper for Ifupdown2 {
              bridge-stp {stp}\n    bridge-mcsnoop 0\n",
             names.join(" ")
         );
-        text.extend(ports.iter().map(flags));
+        text.extend(ports.iter().map(|port| flags(port)));
         let _ = writeln!(text, "    post-up bridge -batch /etc/network/{BATCH}");
         let entries = kept::entries(config);
         vec![Kept { name: STANZAS.to_owned(), text }, Kept { name: BATCH.to_owned(), text: entries }]
@@ -141,13 +148,39 @@ impl Keeper for Ifupdown2 {
     }
 }
 
-/// A port, with all of its VLANs as tagged ones but for the PVID's.
-fn stanza(port: &PortConfig) -> String {
+/// A port: of the bridge, or a member of a LAG.
+fn stanza(port: &PortConfig, config: &SwitchConfig) -> String {
     let name = &port.name;
     let mut text = format!("\nauto {name}\niface {name}\n");
     if port.admin == Admin::Down {
         text.push_str("    link-down yes\n");
     }
+    if port.lag_number().is_some() {
+        text.push_str(&bond(port, config));
+    }
+    if !is_member(port) {
+        text.push_str(&bridge_port(port));
+    }
+    if port.flow_control == FlowControlMode::Pause && port.lag_number().is_none() {
+        let _ = writeln!(text, "    post-up ethtool -A {name} rx on tx on || :");
+    }
+    text
+}
+
+/// A LAG and its members.
+fn bond(lag: &PortConfig, config: &SwitchConfig) -> String {
+    let members = config.slot(&lag.name).into_iter().flat_map(|slot| config.members_of(slot));
+    let names: Vec<&str> = members.map(|member| config.port(member).name.as_str()).collect();
+    format!(
+        "    bond-slaves {}\n    bond-mode 802.3ad\n    bond-miimon 100\n    bond-lacp-rate fast\n    \
+         bond-xmit-hash-policy layer2+3\n",
+        names.join(" ")
+    )
+}
+
+/// A port of the bridge, with all of its VLANs as tagged ones but for the PVID's.
+fn bridge_port(port: &PortConfig) -> String {
+    let mut text = String::new();
     let _ = writeln!(text, "    bridge-learning {}", learning_word(port.learning));
     for kind in port.blocked.unwrap_or_default().iter() {
         let _ = writeln!(text, "    {} off", flood_word(kind));
@@ -160,9 +193,6 @@ fn stanza(port: &PortConfig) -> String {
         Some(pvid) => writeln!(text, "    bridge-pvid {pvid}"),
         None => writeln!(text, "    bridge-allow-untagged no"),
     };
-    if port.flow_control == FlowControlMode::Pause {
-        let _ = writeln!(text, "    post-up ethtool -A {name} rx on tx on || :");
-    }
     text
 }
 
@@ -234,6 +264,11 @@ struct Stanza {
     pvid: Option<VlanId>,
     untagged: bool,
     down: bool,
+    /// Whether it says anything of the bridge.
+    bridged: bool,
+    /// The members of a bond, and how it speaks LACP.
+    slaves: Vec<String>,
+    bond: BondSettings,
 }
 
 enum ConfigSection {
@@ -276,7 +311,15 @@ impl Reader<'_> {
                 let slot = self.ports.slot(name)?;
                 // A port learns until it is told not to.
                 self.ports.config.ports[slot.index()].learning = PortLearning::On;
-                let stanza = Stanza { vids: VlanSet::new(), pvid: None, untagged: true, down: false };
+                let stanza = Stanza {
+                    vids: VlanSet::new(),
+                    pvid: None,
+                    untagged: true,
+                    down: false,
+                    bridged: false,
+                    slaves: Vec::new(),
+                    bond: BondSettings::default(),
+                };
                 self.stanzas[slot.index()] = Some(stanza);
                 self.at = ConfigSection::Port(slot);
                 Ok(())
@@ -287,6 +330,7 @@ impl Reader<'_> {
             }
             (ConfigSection::Port(slot), words) => {
                 let Some(stanza) = &mut self.stanzas[slot.index()] else { return unknown(words) };
+                stanza.bridged |= words[0].starts_with("bridge-");
                 match words {
                     ["link-down", "yes"] => stanza.down = true,
                     ["link-down", "no"] => stanza.down = false,
@@ -303,6 +347,13 @@ impl Reader<'_> {
                     ["bridge-allow-untagged", "no"] => stanza.untagged = false,
                     ["bridge-allow-untagged", "yes"] => stanza.untagged = true,
                     ["bridge-pvid", number] => stanza.pvid = Some(vlan(number)?),
+                    ["bond-slaves", names @ ..] => {
+                        stanza.slaves = names.iter().map(|name| (*name).to_owned()).collect();
+                    }
+                    ["bond-mode", mode] => stanza.bond.mode(mode),
+                    ["bond-miimon", interval] => stanza.bond.miimon(interval),
+                    ["bond-lacp-rate", rate] => BondSettings::lacp_rate(rate, &["slow", "fast", "0", "1"])?,
+                    ["bond-xmit-hash-policy", policy] => BondSettings::hash_policy(policy)?,
                     ["bridge-vids", lists @ ..] => {
                         for list in lists {
                             stanza.vids.extend(vlans(list)?.iter());
@@ -346,11 +397,22 @@ impl Reader<'_> {
         if !self.aware {
             return at_end("no bridge is vlan-aware, so none knows VLANs");
         }
+        if let Err(message) = self.enslave() {
+            return at_end(&message);
+        }
         for (index, stanza) in self.stanzas.iter().enumerate() {
             let Some(stanza) = stanza else { continue };
             let port = &mut self.ports.config.ports[index];
             port.admin = if stanza.down { Admin::Down } else { Admin::Up };
-            if !self.members.contains(&Slot::new(index)) {
+            let bridged = self.members.contains(&Slot::new(index));
+            if is_member(port) {
+                if bridged || stanza.bridged {
+                    return at_end(&format!("port {} is a member of a bond, and of the bridge as well", port.name));
+                }
+                port.learning = PortLearning::Off;
+                continue;
+            }
+            if !bridged {
                 return at_end(&format!("port {} is not among the bridge-ports", port.name));
             }
             port.pvid = stanza.untagged.then(|| stanza.pvid.unwrap_or(VlanId::MIN));
@@ -366,5 +428,32 @@ impl Reader<'_> {
         }
         self.ports.finish();
         if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+
+    /// Makes bonds of their slaves.
+    fn enslave(&mut self) -> Result<(), String> {
+        for (index, stanza) in self.stanzas.iter().enumerate() {
+            let Some(stanza) = stanza else { continue };
+            let port = self.ports.config.port(Slot::new(index));
+            if port.lag_number().is_none() && stanza.slaves.is_empty() {
+                continue;
+            }
+            let name = port.name.clone();
+            let lag = self.ports.add_bond(&name)?;
+            if stanza.slaves.is_empty() {
+                return Err(format!("{name} has no bond-slaves, so it is no bond"));
+            }
+            stanza.bond.check(&name)?;
+            for slave in &stanza.slaves {
+                let slot = self.ports.slot(slave)?;
+                self.ports.bond_of(slot, &name)?;
+                let member = &mut self.ports.config.ports[slot.index()];
+                if is_member(member) && member.lag != LagMembership::Of(lag) {
+                    return Err(format!("port {slave} is a slave of two bonds"));
+                }
+                member.lag = LagMembership::Of(lag);
+            }
+        }
+        Ok(())
     }
 }

@@ -2,12 +2,12 @@
 
 use fabric::{Admin, FloodKind, FloodSet, FlowControlMode, SpanningTree, VlanId, VlanSet};
 
-use super::{lags, stands};
+use super::{is_member, lags, stands};
 use crate::{
     console::take_flow_control,
     text::{mac, unknown, vlan, vlans},
 };
-use switch_model::{LagMembership, PortConfig, PortLearning, Slot, SwitchConfig};
+use switch_model::{PortConfig, PortLearning, Slot, SwitchConfig};
 
 /// The bridge device.
 pub(super) const BRIDGE: &str = "espalier";
@@ -19,11 +19,6 @@ pub(super) fn flood_word(kind: FloodKind) -> &'static str {
         FloodKind::Multicast => "mcast_flood",
         FloodKind::Broadcast => "bcast_flood",
     }
-}
-
-/// Whether a port is a member of a LAG, and so none of the bridge.
-pub(super) fn is_member(port: &PortConfig) -> bool {
-    matches!(port.lag, LagMembership::Of(_))
 }
 
 /// The kernel's view of the ports while it is told things; shared by the dialects that end in a Linux bridge.

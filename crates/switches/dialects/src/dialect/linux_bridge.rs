@@ -18,12 +18,13 @@ use fabric::{Basis, FloodSet, FlowControlMode, VlanId};
 
 use super::{
     Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged, bond,
-    kernel_bridge::{BRIDGE, Ports, flood_word, is_member},
-    lags, lags_made, read_only, stands,
+    is_member,
+    kernel_bridge::{BRIDGE, Ports, flood_word},
+    lags, lags_made, present, read_only,
 };
 use crate::text::{LineError, interpret, unknown};
 use switch_model::{
-    PortConfig, PortLearning, Slot, SwitchConfig,
+    PortConfig, PortLearning, SwitchConfig,
     change::{Change, PortChange, Stage},
 };
 
@@ -89,7 +90,7 @@ pub(super) fn write(change: &Change<'_>, default_pvid: Option<VlanId>, out: &mut
              vlan_stats_enabled 1 vlan_stats_per_port 1"
         )?;
         bond::begin(change, &mut ip)?;
-        for port in present(change.after) {
+        for port in present(change.after, change.kept) {
             writeln!(ip, "link set dev {} down", port.name)?;
         }
     } else if change.stage == Stage::Step {
@@ -171,17 +172,11 @@ pub(super) fn write(change: &Change<'_>, default_pvid: Option<VlanId>, out: &mut
     batch(out, "ip", &ip)
 }
 
-/// Ports that are there: all but LAGs that nobody uses.
-pub(super) fn present(config: &SwitchConfig) -> impl Iterator<Item = &PortConfig> {
-    let ports = config.ports.iter().enumerate();
-    ports.filter(|(at, port)| port.lag_number().is_none() || stands(config, Slot::new(*at))).map(|(_, port)| port)
-}
-
 /// Ports that the bridge takes in.
 fn enslaved<'a>(change: &Change<'a>) -> Vec<&'a PortConfig> {
     let made = || lags_made(change).map(|lag| change.after.port(lag));
     match change.stage {
-        Stage::Prepare => present(change.after).filter(|port| !is_member(port)).collect(),
+        Stage::Prepare => present(change.after, change.kept).filter(|port| !is_member(port)).collect(),
         Stage::Open => made().collect(),
         Stage::Step => {
             let is_made = |port: &PortConfig| made().any(|lag| lag.name == port.name);

@@ -4,12 +4,16 @@
 //!   10-espalier.netdev     the bridge            espalier.fdb           a batch for bridge(8)
 //!   10-espalier.network    brings it up          espalier-fdb.service   runs it
 //!   20-swp1.network        a port's VLANs                               and sets PAUSE
+//!   10-lag3.netdev         a bond, a port of the bridge like others
+//!   20-swp2.network        Bond=lag3: its member
 //! ```
 //! networkd's own `[BridgeFDB]` enters addresses as permanent (`NUD_PERMANENT` in its source), and to a Linux bridge a
 //! permanent address is its own: frames for it would end there. Hence the unit. `EgressUntagged=` and `PVID=` imply
 //! membership; a port's default PVID is the bridge's, which is none here. How a difference is written is said in
 //! [`super::kept`]. `networkctl reload` reconfigures ports whose files are new or changed, and adds VLANs with their flags;
-//! it takes none away before version 257, and leaves a PVID that no file names as it is from then on.
+//! it takes none away before version 257, and leaves a PVID that no file names as it is from then on. It makes bonds that
+//! files describe and puts ports into them, having taken them down; a bond that is there stays as it is, and one whose file is
+//! gone stays too. LAGs: `systemd.netdev(5)` and `systemd.network(5)`.
 
 use std::{fmt::Write as _, io};
 
@@ -17,13 +21,15 @@ use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId};
 
 use super::{
     Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
+    bond::BondSettings,
     kept::{self, Extent, Keeper, Kept, Reading, base},
     kernel_bridge::Ports,
     linux_bridge::{is_device, learning_word},
+    present,
 };
 use crate::text::{LineError, interpret, vlan, vlans};
 use fabric::SpanningTree;
-use switch_model::{PortConfig, PortLearning, SwitchConfig, change::Change};
+use switch_model::{LagMembership, PortConfig, PortLearning, SwitchConfig, change::Change};
 
 /// The bridge device.
 const BRIDGE: &str = "espalier";
@@ -47,7 +53,7 @@ impl Dialect for Networkd {
             learning: Learns::AsTold,
             blocks: FloodSet::NONE.with(FloodKind::UnknownUnicast).with(FloodKind::Multicast),
             storm_control: StormControl::Lacks,
-            lags: Lags::Lacks,
+            lags: Lags::Made,
             lldp: None,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,
@@ -81,15 +87,21 @@ impl Keeper for Networkd {
             "[Match]\nName={BRIDGE}\n[Link]\nActivationPolicy=up\nRequiredForOnline=no\n\
              [Network]\nLinkLocalAddressing=no\nConfigureWithoutCarrier=yes\n"
         );
-        let ports = &config.ports[..ports];
+        let ports: Vec<&PortConfig> = present(config, ports).collect();
         let mut files = vec![
             Kept { name: format!("10-{BRIDGE}.netdev"), text: netdev },
             Kept { name: format!("10-{BRIDGE}.network"), text: network },
         ];
-        files
-            .extend(ports.iter().map(|port| Kept { name: format!("20-{}.network", port.name), text: port_file(port) }));
+        files.extend(ports.iter().filter(|port| port.lag_number().is_some()).map(|lag| bond_file(lag)));
+        files.extend(ports.iter().map(|port| {
+            let text = match port.lag {
+                LagMembership::Of(lag) => member_file(port, &config.port(lag).name),
+                LagMembership::Alone | LagMembership::Unsaid => port_file(port),
+            };
+            Kept { name: format!("20-{}.network", port.name), text }
+        }));
         files.push(Kept { name: BATCH.to_owned(), text: kept::entries(config) });
-        files.push(Kept { name: SERVICE.to_owned(), text: service(ports) });
+        files.push(Kept { name: SERVICE.to_owned(), text: service(&ports) });
         files
     }
 
@@ -122,11 +134,18 @@ impl Keeper for Networkd {
             }
         }
         let is_batch = |file: &TextFile<'_>| file.name.ends_with(".fdb");
-        // Entries come last, as the unit that enters them does.
+        let is_device = |file: &TextFile<'_>| file.name.ends_with(".netdev");
+        // Devices are made before ports join them; entries come last, as the unit that enters them does.
         let (batches, units): (Vec<_>, Vec<_>) = read.files.iter().copied().partition(|(_, file)| is_batch(file));
-        for (index, file) in units {
+        let (devices, units): (Vec<_>, Vec<_>) = units.into_iter().partition(|(_, file)| is_device(file));
+        for (index, file) in devices.into_iter().chain(units) {
             if let Err(found) = read_unit(&file, &mut ports, &mut seen) {
                 errors.extend(found.into_iter().map(|error| (index, error)));
+            }
+        }
+        for name in read.removed.iter().filter_map(|name| name.strip_prefix("10-")?.strip_suffix(".netdev")) {
+            if let Err(message) = ports.remove_bond(name) {
+                errors.push((0, LineError { line: 1, message }));
             }
         }
         let mut whole = |message: &str| errors.push((0, LineError { line: 1, message: message.to_owned() }));
@@ -150,16 +169,35 @@ impl Keeper for Networkd {
 const FLOODS: [(FloodKind, &str); 2] =
     [(FloodKind::UnknownUnicast, "UnicastFlood"), (FloodKind::Multicast, "MulticastFlood")];
 
+/// A LAG, without its members and VLANs.
+fn bond_file(lag: &PortConfig) -> Kept {
+    let name = &lag.name;
+    let text = format!(
+        "[NetDev]\nName={name}\nKind=bond\n[Bond]\nMode=802.3ad\nMIIMonitorSec=100ms\nLACPTransmitRate=fast\n\
+         TransmitHashPolicy=layer2+3\n"
+    );
+    Kept { name: format!("10-{name}.netdev"), text }
+}
+
+/// Which port a file is about, whether it is up, and the device that it is a port of: the bridge or a bond.
+fn joined(port: &PortConfig, device: &str) -> String {
+    let policy = if port.admin == Admin::Up { "up" } else { "always-down" };
+    format!(
+        "[Match]\nName={}\n[Link]\nActivationPolicy={policy}\nRequiredForOnline=no\n\
+         [Network]\n{device}\nLinkLocalAddressing=no\nConfigureWithoutCarrier=yes\n",
+        port.name
+    )
+}
+
+/// A member of a LAG.
+fn member_file(port: &PortConfig, lag: &str) -> String {
+    joined(port, &format!("Bond={lag}"))
+}
+
 /// A port, its VLANs and its PVID.
 fn port_file(port: &PortConfig) -> String {
-    let policy = if port.admin == Admin::Up { "up" } else { "always-down" };
     let learning = if learning_word(port.learning) == "on" { "yes" } else { "no" };
-    let mut text = format!(
-        "[Match]\nName={}\n[Link]\nActivationPolicy={policy}\nRequiredForOnline=no\n\
-         [Network]\nBridge={BRIDGE}\nLinkLocalAddressing=no\nConfigureWithoutCarrier=yes\n\
-         [Bridge]\nLearning={learning}\n",
-        port.name
-    );
+    let mut text = joined(port, &format!("Bridge={BRIDGE}")) + &format!("[Bridge]\nLearning={learning}\n");
     for (kind, key) in FLOODS {
         if port.blocked.unwrap_or_default().contains(kind) {
             let _ = writeln!(text, "{key}=no");
@@ -181,13 +219,14 @@ fn port_file(port: &PortConfig) -> String {
 }
 
 /// The unit that enters static entries and sets PAUSE.
-fn service(ports: &[PortConfig]) -> String {
+fn service(ports: &[&PortConfig]) -> String {
     let mut text = format!(
         "[Unit]\nDescription=Static entries of the bridge {BRIDGE}\nAfter=systemd-networkd.service\n\
          [Service]\nType=oneshot\nRemainAfterExit=yes\nRestart=on-failure\nRestartSec=1\n\
          ExecStart=bridge -batch /etc/systemd/network/{BATCH}\n"
     );
-    for port in ports.iter().filter(|port| port.flow_control == FlowControlMode::Pause) {
+    let pauses = |port: &&&PortConfig| port.flow_control == FlowControlMode::Pause && port.lag_number().is_none();
+    for port in ports.iter().filter(pauses) {
         // A card that refuses PAUSE is no reason to do without the entries.
         let _ = writeln!(text, "ExecStart=-ethtool -A {} rx on tx on", port.name);
     }
@@ -206,7 +245,7 @@ fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Res
     let mut section = String::new();
     let (mut name, mut default_pvid) = (String::new(), Some(VlanId::MIN));
     let kind = base(file.name).rsplit_once('.').map_or("", |(_, kind)| kind);
-    let mut enslaved = false;
+    let (mut enslaved, mut bond) = (false, None::<BondSettings>);
     if kind == "service" {
         (seen.service, seen.wanted) = (false, false);
         // The unit names the ports that have PAUSE.
@@ -237,6 +276,10 @@ fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Res
                 value.clone_into(&mut name);
                 if name != BRIDGE {
                     let slot = ports.slot(&name)?;
+                    let is_lag = ports.config.port(slot).lag_number().is_some();
+                    if kind == "network" && is_lag && !ports.bonds.contains(&slot) {
+                        return Err(format!("no .netdev makes {name}"));
+                    }
                     if kind == "network" {
                         // The file says all there is of a port but for PAUSE.
                         let port = &mut ports.config.ports[slot.index()];
@@ -245,7 +288,21 @@ fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Res
                     }
                 }
             }
-            ("netdev", "NetDev", "Kind") if value == "bridge" => {}
+            ("netdev", "NetDev", "Kind") if name != BRIDGE && value == "bond" => bond = Some(BondSettings::default()),
+            ("netdev", "NetDev", "Kind") if name == BRIDGE && value == "bridge" => {}
+            ("netdev", "Bond", key) => {
+                let Some(bond) = &mut bond else { return unknown() };
+                match key {
+                    "Mode" => bond.mode(value),
+                    "MIIMonitorSec" => {
+                        bond.miimon(value.strip_suffix("ms").or(value.strip_suffix('s')).unwrap_or(value))
+                    }
+                    "LACPTransmitRate" => BondSettings::lacp_rate(value, &["slow", "fast"])?,
+                    "TransmitHashPolicy" => BondSettings::hash_policy(value)?,
+                    _ => return unknown(),
+                }
+            }
+            ("netdev", ..) if bond.is_some() => return unknown(),
             ("netdev", "Bridge", "VLANFiltering") => seen.filtering = value == "yes",
             ("netdev", "Bridge", "DefaultPVID") => {
                 default_pvid = if value == "none" { None } else { Some(vlan(value)?) };
@@ -269,6 +326,13 @@ fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Res
                             _ => return unknown(),
                         };
                     }
+                    ("Network", "Bond") if !enslaved => {
+                        let lag = ports.bond_of(slot, value)?;
+                        ports.leave_bridge(&name)?;
+                        ports.config.ports[slot.index()].lag = LagMembership::Of(lag);
+                        enslaved = true;
+                    }
+                    _ if matches!(port.lag, LagMembership::Of(_)) && section != "Link" => return unknown(),
                     // A port learns until it is told not to.
                     ("Network", "Bridge") if value == BRIDGE => {
                         port.learning = PortLearning::On;
@@ -319,8 +383,14 @@ fn read_unit(file: &TextFile<'_>, ports: &mut Ports<'_>, seen: &mut Seen) -> Res
     })?;
     let wrong = |message: &str| Err(vec![LineError { line: 1, message: message.to_owned() }]);
     match kind {
+        "netdev" if bond.is_some() => {
+            let made = bond.unwrap_or_default().check(&name).and_then(|()| ports.add_bond(&name));
+            made.map(|_| ()).map_err(|message| vec![LineError { line: 1, message }])
+        }
         "netdev" if default_pvid.is_some() => wrong("without DefaultPVID=none every port joins VLAN 1"),
-        "network" if name != BRIDGE && !enslaved => wrong("without Bridge=espalier the port is none of the bridge"),
+        "network" if name != BRIDGE && !enslaved => {
+            wrong("without Bridge=espalier or Bond= the port is none of the bridge or of a LAG")
+        }
         "service" if !(seen.service && seen.wanted) => wrong("the unit does not run the batch when the machine starts"),
         _ => Ok(()),
     }

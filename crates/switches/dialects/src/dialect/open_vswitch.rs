@@ -16,10 +16,7 @@ use fabric::{Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
     Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged, bond,
-    kernel_bridge::{Ports, is_member},
-    lags, lags_removed,
-    linux_bridge::{is_device, present},
-    read_only,
+    is_member, kernel_bridge::Ports, lags, lags_removed, linux_bridge::is_device, present, read_only,
 };
 use crate::console::take_flow_control;
 use crate::text::{LineError, interpret, mac, unknown, vlan};
@@ -67,7 +64,7 @@ impl Dialect for OpenVswitch {
             for lag in lags(change.after) {
                 writeln!(out, "ip link delete dev {} type bond 2>/dev/null || :", change.after.port(lag).name)?;
             }
-            for port in present(change.after).filter(|port| port.lag_number().is_none()) {
+            for port in present(change.after, change.kept).filter(|port| port.lag_number().is_none()) {
                 writeln!(out, "ip link set dev {} down", port.name)?;
             }
         } else if change.stage == Stage::Step {
@@ -80,7 +77,7 @@ impl Dialect for OpenVswitch {
         bond::begin(change, &mut bonds)?;
         write_ip(out, &bonds)?;
         let taken: Vec<&PortConfig> = match change.stage {
-            Stage::Prepare => present(change.after).filter(|port| !is_member(port)).collect(),
+            Stage::Prepare => present(change.after, change.kept).filter(|port| !is_member(port)).collect(),
             Stage::Open => Vec::new(),
             Stage::Step => change.ports().filter(PortChange::begins).map(|port| port.after).collect(),
         };

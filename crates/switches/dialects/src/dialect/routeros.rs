@@ -6,24 +6,34 @@
 //!   /interface bridge vlan add bridge=espalier vlan-ids=2 tagged=ether24 untagged=ether1,ether2
 //!   /interface bridge host add bridge=espalier interface=ether1 mac-address=02:… vid=2
 //!   /interface bridge set [ find name=espalier ] vlan-filtering=yes
+//!   /interface bonding add name=lag3 mode=802.3ad slaves=ether3,ether4 lacp-rate=1sec transmit-hash-policy=layer-2-and-3
 //! ```
 //! A port that admits untagged frames is an untagged member of its PVID's VLAN by itself, VLAN 1 unless named; one that
 //! admits tagged frames only is not. `unknown-unicast-flood=no` and its kin keep floods from leaving a
-//! port; the switch chip's `storm-rate` limits those that come in. Filtering comes on when everything is there. Source: vendor's
-//! manual for ports, VLANs and storm rates; static hosts are believed.
+//! port; the switch chip's `storm-rate` limits those that come in. Filtering comes on when everything is there.
+//! A LAG is a bonding of at least one port, a port of the bridge in place of its members; one none of whose members stay is made
+//! anew, so that two LAGs can exchange theirs. Source: vendor's manual for ports, VLANs, storm rates and bonding; static hosts,
+//! and what becomes of VLANs that name a bonding which goes, are believed.
 
-use std::{collections::BTreeMap, io, io::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    io::Write as _,
+};
 
-use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, StormLimit, VlanId, VlanSet};
+use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, LagNumber, Mac, StormLimit, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged, is_word,
-    read_only,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged, absent,
+    is_member, is_word, lags, lags_made, lags_removed, present, read_only, remove_lag, stands,
 };
-use crate::text::{LineError, interpret, mac, vlan, vlans};
+use crate::{
+    console::take_flow_control,
+    text::{LineError, interpret, mac, vlan, vlans},
+};
 use fabric::{IngressFilter, SpanningTree};
 use switch_model::{
-    PortConfig, PortLearning, Slot, SwitchConfig,
+    LagMembership, PortConfig, PortLearning, Slot, SwitchConfig,
     change::{Change, PortChange, Stage},
 };
 
@@ -34,6 +44,9 @@ const BRIDGE: &str = "espalier";
 const STORM_FLAGS: [&str; 3] = ["limit-unknown-unicasts", "limit-unknown-multicasts", "limit-broadcasts"];
 /// The storm rate that limits nothing, which is the factory's.
 const NO_LIMIT: u8 = 100;
+
+/// How a bonding divides frames among its members.
+const HASH_POLICIES: [&str; 5] = ["layer-2", "layer-2-and-3", "layer-3-and-4", "encap-2-and-3", "encap-3-and-4"];
 
 /// The language.
 pub(super) struct RouterOs;
@@ -49,8 +62,8 @@ impl Dialect for RouterOs {
             full: Full::InSteps,
             learning: Learns::AsTold,
             blocks: FloodSet::ALL,
-            storm_control: StormControl::OfPortsAndLags,
-            lags: Lags::Lacks,
+            storm_control: StormControl::OfPorts,
+            lags: Lags::MadeOfMembers,
             lldp: None,
             port_name: (|name| is_word(name) && !name.contains('/'), "ether1"),
             basis: Basis::Untested,
@@ -79,18 +92,32 @@ impl Dialect for RouterOs {
             Stage::Step if change.stops_spanning_tree() => Change { stage: Stage::Prepare, ..*change },
             _ => *change,
         };
+        let bondings = Bondings::of(change);
+        let before = bondings.removed_from(change.before);
+        let (removed, after) = (&bondings.removed, &change.after.entries);
+        let goes = |(key, slot): &(&(VlanId, Mac), &Slot)| removed.contains(slot) || after.get(*key) != Some(slot);
+        let unset = change.before.entries.iter().filter(goes).map(|(key, _)| key);
+        let (named, change) = (change.before, &Change { before: &before, ..*change });
         for port in change.shut() {
-            writeln!(out, "/interface ethernet set [ find default-name={port} ] disabled=yes")?;
+            writeln!(out, "{} disabled=yes", set(port))?;
         }
         if change.stage == Stage::Prepare {
             writeln!(out, "/interface bridge add name={BRIDGE} protocol-mode=none vlan-filtering=no")?;
         }
-        for (vlan, mac, _) in change.entries_unset() {
+        for (vlan, mac) in unset {
             let mac = mac.to_string().to_uppercase();
             writeln!(out, "/interface bridge host remove [ find bridge={BRIDGE} mac-address={mac} vid={vlan} ]")?;
         }
-        self.ports(change, out)?;
-        self.vlans(change, out)?;
+        if change.stage == Stage::Step {
+            let joins = change.ports().filter(|port| port.joins_lag().is_some() && port.leaves_lag().is_none());
+            let joins = joins.map(|port| port.after.name.as_str());
+            for port in joins.chain(bondings.removed.iter().map(|lag| change.after.port(*lag).name.as_str())) {
+                writeln!(out, "/interface bridge port remove [ find interface={port} ]")?;
+            }
+        }
+        bondings.write(change, out)?;
+        self.ports(change, &bondings.made, out)?;
+        self.vlans(change, named, out)?;
         for (vlan, mac, port) in change.entries_set() {
             let mac = mac.to_string().to_uppercase();
             writeln!(out, "/interface bridge host add bridge={BRIDGE} interface={port} mac-address={mac} vid={vlan}")?;
@@ -99,7 +126,7 @@ impl Dialect for RouterOs {
             writeln!(out, "/interface bridge set [ find name={BRIDGE} ] vlan-filtering=yes")?;
         }
         for port in change.opened() {
-            writeln!(out, "/interface ethernet set [ find default-name={port} ] disabled=no")?;
+            writeln!(out, "{} disabled=no", set(port))?;
         }
         Ok(())
     }
@@ -111,6 +138,78 @@ impl Dialect for RouterOs {
             let line = text.lines().count().max(1);
             reader.finish().map_err(|message| vec![LineError { line, message }])
         })
+    }
+}
+
+/// The command that sets something of a port or LAG.
+fn set(port: &str) -> String {
+    match LagNumber::of_port(port) {
+        Some(_) => format!("/interface bonding set [ find name={port} ]"),
+        None => format!("/interface ethernet set [ find default-name={port} ]"),
+    }
+}
+
+/// LAGs that a change removes and makes; one that keeps none of its members is both.
+struct Bondings {
+    removed: BTreeSet<Slot>,
+    made: BTreeSet<Slot>,
+}
+
+impl Bondings {
+    fn of(change: &Change<'_>) -> Self {
+        let Change { before, after, .. } = *change;
+        let keeps = |lag: &Slot| before.members_of(*lag).any(|port| after.port(port).lag == LagMembership::Of(*lag));
+        let stays = |lag: &Slot| stands(before, *lag) && stands(after, *lag);
+        let replaced: Vec<Slot> = lags(after).filter(|lag| stays(lag) && !keeps(lag)).collect();
+        Self {
+            removed: lags_removed(change).chain(replaced.iter().copied()).collect(),
+            made: lags_made(change).chain(replaced).collect(),
+        }
+    }
+
+    /// The state when LAGs are removed, with the VLANs and entries that lead to them.
+    fn removed_from(&self, config: &SwitchConfig) -> SwitchConfig {
+        let mut config = config.clone();
+        config.entries.retain(|_, slot| !self.removed.contains(slot));
+        for lag in &self.removed {
+            config.ports[lag.index()] = absent(config.port(*lag));
+        }
+        config
+    }
+
+    /// Removes LAGs, has ports leave and join those that stay, and makes new ones, disabled.
+    fn write(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
+        let Change { before, after, .. } = *change;
+        let name = |slot: Slot| after.port(slot).name.as_str();
+        let slaves = |members: &mut dyn Iterator<Item = Slot>| {
+            let names: Vec<&str> = members.map(name).collect();
+            format!("slaves={}", names.join(","))
+        };
+        for lag in &self.removed {
+            writeln!(out, "/interface bonding remove [ find name={} ]", name(*lag))?;
+        }
+        let kept = || lags(after).filter(|lag| stands(after, *lag) && !self.made.contains(lag));
+        for lag in kept() {
+            let stays = |port: &Slot| after.port(*port).lag == LagMembership::Of(lag);
+            if !before.members_of(lag).all(|port| stays(&port)) {
+                writeln!(out, "{} {}", set(name(lag)), slaves(&mut before.members_of(lag).filter(stays)))?;
+            }
+        }
+        for lag in kept() {
+            if !after.members_of(lag).all(|port| before.port(port).lag == LagMembership::Of(lag)) {
+                writeln!(out, "{} {}", set(name(lag)), slaves(&mut after.members_of(lag)))?;
+            }
+        }
+        for lag in &self.made {
+            let slaves = slaves(&mut after.members_of(*lag));
+            writeln!(
+                out,
+                "/interface bonding add name={} mode=802.3ad {slaves} lacp-rate=1sec link-monitoring=mii \
+                 mii-interval=100ms transmit-hash-policy=layer-2-and-3 disabled=yes",
+                name(*lag)
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -144,18 +243,22 @@ impl RouterOs {
     /// Takes the bridge away with all that is in it.
     fn remove(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
         for port in change.shut() {
-            writeln!(out, "/interface ethernet set [ find default-name={port} ] disabled=yes")?;
+            writeln!(out, "{} disabled=yes", set(port))?;
         }
         for menu in ["host", "vlan", "port"] {
             writeln!(out, "/interface bridge {menu} remove [ find bridge={BRIDGE} ]")?;
         }
         writeln!(out, "/interface bridge remove [ find name={BRIDGE} ]")?;
-        for port in change.ports() {
+        let bondings = Bondings::of(change);
+        let before = bondings.removed_from(change.before);
+        let change = &Change { before: &before, ..*change };
+        bondings.write(change, out)?;
+        for port in change.ports().filter(|port| port.after.lag_number().is_none()) {
             self.flow_control(&port, out)?;
             self.storm_control(&port, out)?;
         }
         for port in change.opened() {
-            writeln!(out, "/interface ethernet set [ find default-name={port} ] disabled=no")?;
+            writeln!(out, "{} disabled=no", set(port))?;
         }
         Ok(())
     }
@@ -188,7 +291,7 @@ impl RouterOs {
         writeln!(out, "/interface ethernet switch port set [ find name={name} ] storm-rate={rate}{flags}")
     }
 
-    fn ports(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
+    fn ports(&self, change: &Change<'_>, made: &BTreeSet<Slot>, out: &mut Output<'_>) -> io::Result<()> {
         let add = |out: &mut Output<'_>, port: &PortConfig| {
             let (name, settings, learn) = (&port.name, ingress(port.pvid), learn(port.learning));
             let flood = flood(port.blocked.unwrap_or_default(), "no");
@@ -197,17 +300,25 @@ impl RouterOs {
                 "/interface bridge port add bridge={BRIDGE} interface={name} {settings} ingress-filtering=yes {learn}{flood}"
             )
         };
-        if change.stage == Stage::Prepare {
-            for port in &change.after.ports {
+        let made: BTreeSet<&str> = made.iter().map(|lag| change.after.port(*lag).name.as_str()).collect();
+        let bridged: BTreeSet<&str> = (present(change.after, change.after.ports.len()))
+            .filter(|port| !is_member(port))
+            .map(|port| port.name.as_str())
+            .collect();
+        for port in change.after.ports.iter().filter(|port| bridged.contains(port.name.as_str())) {
+            if change.stage == Stage::Prepare || made.contains(port.name.as_str()) {
                 add(out, port)?;
             }
         }
         for port in change.ports() {
             let name = port.name();
-            if change.stage == Stage::Step && PortChange::begins(&port) {
+            let steps = change.stage == Stage::Step && bridged.contains(name) && !made.contains(name);
+            if steps && port.leaves_lag().is_some() {
+                add(out, port.after)?;
+            } else if steps && PortChange::begins(&port) {
                 writeln!(out, "/interface bridge port remove [ find interface={name} ]")?;
                 add(out, port.after)?;
-            } else if change.stage == Stage::Step {
+            } else if steps {
                 if port.pvid().is_some() {
                     let settings = ingress(port.after.pvid);
                     writeln!(out, "/interface bridge port set [ find interface={name} ] {settings}")?;
@@ -223,14 +334,16 @@ impl RouterOs {
                     writeln!(out, "/interface bridge port set [ find interface={name} ] {learn}")?;
                 }
             }
-            self.flow_control(&port, out)?;
-            self.storm_control(&port, out)?;
+            if port.after.lag_number().is_none() {
+                self.flow_control(&port, out)?;
+                self.storm_control(&port, out)?;
+            }
         }
         Ok(())
     }
 
-    /// One line for every VLAN whose members change.
-    fn vlans(&self, change: &Change<'_>, out: &mut Output<'_>) -> io::Result<()> {
+    /// One line for every VLAN whose members change, or which names a LAG that is removed: `named` is what VLANs name.
+    fn vlans(&self, change: &Change<'_>, named: &SwitchConfig, out: &mut Output<'_>) -> io::Result<()> {
         let members = |config: &SwitchConfig, vlan: VlanId| {
             let names = |of: &dyn Fn(&switch_model::PortConfig) -> bool| {
                 let names: Vec<&str> =
@@ -247,7 +360,10 @@ impl RouterOs {
                     out,
                     "/interface bridge vlan add bridge={BRIDGE} vlan-ids={vlan} tagged={tagged} untagged={untagged}"
                 )?;
-            } else if members(change.before, vlan) != (tagged.clone(), untagged.clone()) {
+            } else if [named, change.before]
+                .iter()
+                .any(|before| members(before, vlan) != (tagged.clone(), untagged.clone()))
+            {
                 writeln!(
                     out,
                     "/interface bridge vlan set [ find bridge={BRIDGE} vlan-ids={vlan} ] tagged={tagged} untagged={untagged}"
@@ -272,12 +388,16 @@ struct Reader<'a> {
     menu: Vec<String>,
     bridge: bool,
     filtering: bool,
+    /// LAGs that are there.
+    bondings: BTreeSet<Slot>,
     /// `ports[port]`: none if it is not in the bridge.
     ports: Vec<Option<Port>>,
     /// `storms[port]`: the storm rate in percent, and whether each kind of flood is limited by it.
     storms: Vec<(u8, [bool; 3])>,
     /// Static members of each VLAN: tagged, untagged.
     members: BTreeMap<VlanId, (Vec<Slot>, Vec<Slot>)>,
+    /// VLANs that name a bonding which was removed.
+    dangling: BTreeSet<VlanId>,
 }
 
 /// A command's arguments.
@@ -318,10 +438,13 @@ impl<'w> Arguments<'w> {
 impl<'a> Reader<'a> {
     fn new(config: &'a mut SwitchConfig) -> Self {
         let bridge = config.spanning_tree == SpanningTree::Off;
-        let port = |port: &switch_model::PortConfig| {
-            bridge.then(|| Port { pvid: port.pvid.unwrap_or(VlanId::MIN), tagged_only: port.pvid.is_none() })
+        let bondings: BTreeSet<Slot> = lags(config).filter(|lag| stands(config, *lag)).collect();
+        let port = |(at, port): (usize, &PortConfig)| {
+            let is_there = port.lag_number().is_none() || bondings.contains(&Slot::new(at));
+            let is_bridged = bridge && is_there && !is_member(port);
+            is_bridged.then(|| Port { pvid: port.pvid.unwrap_or(VlanId::MIN), tagged_only: port.pvid.is_none() })
         };
-        let ports = config.ports.iter().map(port).collect();
+        let ports = config.ports.iter().enumerate().map(port).collect();
         let slots = |of: &dyn Fn(&switch_model::PortConfig) -> bool| -> Vec<Slot> {
             config.ports.iter().enumerate().filter(|(_, port)| of(port)).map(|(index, _)| Slot::new(index)).collect()
         };
@@ -336,7 +459,17 @@ impl<'a> Reader<'a> {
             (rate, if rate == NO_LIMIT { [false, false, true] } else { limits.map(|limit| limit.is_some()) })
         };
         let storms = config.ports.iter().map(storm).collect();
-        Self { config, menu: Vec::new(), bridge, filtering: bridge, ports, storms, members }
+        Self {
+            config,
+            menu: Vec::new(),
+            bridge,
+            filtering: bridge,
+            bondings,
+            ports,
+            storms,
+            members,
+            dangling: BTreeSet::new(),
+        }
     }
 
     fn line(&mut self, words: &[&str]) -> Result<(), String> {
@@ -353,6 +486,7 @@ impl<'a> Reader<'a> {
         match (&menu[..], verb) {
             (["interface", "ethernet"], "set") => self.ethernet(&arguments),
             (["interface", "ethernet", "switch", "port"], "set") => self.storm(&arguments),
+            (["interface", "bonding"], _) => self.bonding(verb, &arguments),
             (["interface", "bridge"], "add" | "set") => self.bridge(verb, &arguments),
             (["interface", "bridge"], "remove") => self.remove(&arguments),
             (["interface", "bridge", menu @ ("host" | "vlan" | "port")], "remove")
@@ -360,7 +494,10 @@ impl<'a> Reader<'a> {
             {
                 match *menu {
                     "host" => self.config.entries.clear(),
-                    "vlan" => self.members.clear(),
+                    "vlan" => {
+                        self.members.clear();
+                        self.dangling.clear();
+                    }
                     _ => {
                         self.ports.iter_mut().for_each(|port| *port = None);
                         // Outside the bridge nobody learns.
@@ -383,8 +520,92 @@ impl<'a> Reader<'a> {
         self.config.slot(name).ok_or_else(|| format!("the switch has no port {name}"))
     }
 
+    /// A port that is no LAG.
+    fn physical(&self, name: &str) -> Result<Slot, String> {
+        let slot = self.slot(name)?;
+        let is_lag = self.config.port(slot).lag_number().is_some();
+        if is_lag { Err(format!("{name} is a bonding and no Ethernet port")) } else { Ok(slot) }
+    }
+
+    fn bonding(&mut self, verb: &str, arguments: &Arguments<'_>) -> Result<(), String> {
+        let name = if verb == "add" { arguments.get("name")? } else { arguments.found("name")? };
+        let slot = self.slot(name)?;
+        if self.config.port(slot).lag_number().is_none() {
+            return Err(format!("{name} is no LAG: they are lag1 and so on"));
+        }
+        match (verb, self.bondings.contains(&slot)) {
+            ("add", true) => return Err(format!("there is an interface {name} already")),
+            ("add", false) if arguments.get("mode") != Ok("802.3ad") => {
+                return Err(format!("without mode=802.3ad {name} speaks no LACP"));
+            }
+            ("add", false) => {
+                arguments.get("slaves")?;
+                self.config.ports[slot.index()].admin = Admin::Up;
+                self.bondings.insert(slot);
+            }
+            (_, false) => return Err(format!("there is no bonding {name}")),
+            ("remove", true) => return self.remove_bonding(slot),
+            (_, true) => {}
+        }
+        for (key, value) in &arguments.set {
+            match (*key, *value) {
+                ("name", own) if own == name => {}
+                ("mode", "802.3ad") | ("lacp-rate", "1sec" | "30secs") | ("link-monitoring", "mii") => {}
+                ("mii-interval", interval) if interval != "0" && interval.ends_with("ms") => {}
+                ("transmit-hash-policy", policy) if HASH_POLICIES.contains(&policy) => {}
+                ("slaves", names) => self.enslave(slot, names)?,
+                ("disabled", "yes") => self.config.ports[slot.index()].admin = Admin::Down,
+                ("disabled", "no") => self.config.ports[slot.index()].admin = Admin::Up,
+                _ => return Err(format!("{key}={value} is not understood")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a LAG have these members and no others.
+    fn enslave(&mut self, lag: Slot, names: &str) -> Result<(), String> {
+        let members: Vec<Slot> = names.split(',').map(|name| self.slot(name)).collect::<Result<_, _>>()?;
+        for member in self.config.members_of(lag).collect::<Vec<_>>() {
+            self.config.ports[member.index()].lag = LagMembership::Alone;
+        }
+        for member in members {
+            let port = self.config.port(member);
+            let name = &port.name;
+            if port.lag_number().is_some() {
+                return Err(format!("{name} is a bonding itself"));
+            }
+            if is_member(port) {
+                return Err(format!("port {name} is a slave already"));
+            }
+            if self.ports[member.index()].is_some() {
+                return Err(format!("port {name} is still in the bridge"));
+            }
+            self.config.ports[member.index()].lag = LagMembership::Of(lag);
+        }
+        Ok(())
+    }
+
+    fn remove_bonding(&mut self, lag: Slot) -> Result<(), String> {
+        let name = &self.config.port(lag).name;
+        if self.ports[lag.index()].is_some() {
+            return Err(format!("{name} is still in the bridge"));
+        }
+        if self.config.entries.values().any(|slot| *slot == lag) {
+            return Err(format!("static hosts still lead to {name}"));
+        }
+        for member in self.config.members_of(lag).collect::<Vec<_>>() {
+            self.config.ports[member.index()].lag = LagMembership::Alone;
+        }
+        // They do not mean a later one of its name.
+        let names =
+            self.members.iter().filter(|(_, (tagged, untagged))| tagged.iter().chain(untagged).any(|s| *s == lag));
+        self.dangling.extend(names.map(|(vlan, _)| *vlan));
+        self.bondings.remove(&lag);
+        remove_lag(self.config, lag)
+    }
+
     fn ethernet(&mut self, arguments: &Arguments<'_>) -> Result<(), String> {
-        let slot = self.slot(arguments.found("default-name")?)?;
+        let slot = self.physical(arguments.found("default-name")?)?;
         let port = &mut self.config.ports[slot.index()];
         let (mut rx, mut tx) = (None, None);
         for (key, value) in &arguments.set {
@@ -406,7 +627,7 @@ impl<'a> Reader<'a> {
     }
 
     fn storm(&mut self, arguments: &Arguments<'_>) -> Result<(), String> {
-        let slot = self.slot(arguments.found("name")?)?;
+        let slot = self.physical(arguments.found("name")?)?;
         let (rate, flags) = &mut self.storms[slot.index()];
         for (key, value) in &arguments.set {
             match (STORM_FLAGS.iter().position(|flag| flag == key), *value) {
@@ -460,6 +681,8 @@ impl<'a> Reader<'a> {
         if verb == "remove" {
             let slot = self.slot(arguments.found("interface")?)?;
             self.ports[slot.index()] = None;
+            let port = &mut self.config.ports[slot.index()];
+            (port.learning, port.blocked) = (PortLearning::Off, Some(FloodSet::NONE));
             return Ok(());
         }
         let name = if verb == "add" { arguments.get("interface")? } else { arguments.found("interface")? };
@@ -467,6 +690,13 @@ impl<'a> Reader<'a> {
         if verb == "add" {
             if self.ports[slot.index()].is_some() {
                 return Err(format!("port {name} is in the bridge already"));
+            }
+            let port = self.config.port(slot);
+            if is_member(port) {
+                return Err(format!("port {name} is a slave, and its bonding is a port of the bridge in its place"));
+            }
+            if port.lag_number().is_some() && !self.bondings.contains(&slot) {
+                return Err(format!("there is no bonding {name}"));
             }
             self.ports[slot.index()] = Some(Port { pvid: VlanId::MIN, tagged_only: false });
             self.config.ports[slot.index()].ingress_filter = IngressFilter::On;
@@ -518,6 +748,9 @@ impl<'a> Reader<'a> {
         };
         let (tagged, untagged) = (list("tagged")?, list("untagged")?);
         for vlan in vlans(ids)?.iter() {
+            if verb == "remove" || (tagged.is_some() && untagged.is_some()) {
+                self.dangling.remove(&vlan);
+            }
             match verb {
                 "add" if self.members.contains_key(&vlan) => return Err(format!("VLAN {vlan} is there already")),
                 "add" => {
@@ -561,6 +794,10 @@ impl<'a> Reader<'a> {
         if self.bridge && !self.filtering {
             return Err("the bridge does not filter VLANs: vlan-filtering=yes is missing".to_owned());
         }
+        if let Some(vlan) = self.dangling.first() {
+            return Err(format!("VLAN {vlan} still names a bonding that was removed"));
+        }
+        take_flow_control(self.config);
         for (index, (port, settings)) in self.config.ports.iter_mut().zip(&self.ports).enumerate() {
             (port.tagged, port.untagged, port.pvid) = (VlanSet::new(), VlanSet::new(), None);
             let Some(settings) = settings else { continue };
