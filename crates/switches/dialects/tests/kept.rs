@@ -11,10 +11,10 @@ use std::{
     process::Command,
 };
 
-use common::{PlanSpec, named_topology, plan};
+use common::{PlanSpec, lag_topology, named_topology, plan};
 use dialects::{Difference, Memory, RenderRequest, Target, TargetChoice, TextFile, read_back};
-use fabric::{EngineName, FdbMode, FlowControl, Plan, Tagging};
-use switch_model::{Phase, SwitchConfig, align};
+use fabric::{EngineName, FdbMode, FlowControl, Plan, Tagging, Topology};
+use switch_model::{Phase, PortConfig, SwitchConfig, align};
 
 const KEEPERS: [Target; 2] = [Target::Networkd, Target::Ifupdown2];
 
@@ -23,14 +23,19 @@ type Files = BTreeMap<String, String>;
 
 fn plans(target: Target, shape: &str) -> (Plan, Plan) {
     let topology = named_topology(target, shape, 1);
-    let spec = |engine| PlanSpec {
-        engine,
-        tagging: Tagging::Switch,
-        fdb: FdbMode::Minimal,
-        flow_control: if engine == EngineName::Tree { FlowControl::None } else { FlowControl::Pause },
-    };
-    let made = |engine| plan(&topology, spec(engine)).expect("a plan");
-    (made(EngineName::Tree), made(EngineName::Balanced))
+    (made(&topology, EngineName::Tree), made(&topology, EngineName::Balanced))
+}
+
+/// Between these plans a LAG of `s0` gets another member, one goes, and one comes.
+fn lag_plans(target: Target) -> (Plan, Plan) {
+    let topologies = (lag_topology(target, [1, 2], "lag2", [5, 6]), lag_topology(target, [2, 5], "lag3", [6, 7]));
+    (made(&topologies.0, EngineName::Tree), made(&topologies.1, EngineName::Balanced))
+}
+
+fn made(topology: &Topology, engine: EngineName) -> Plan {
+    let flow_control = if engine == EngineName::Tree { FlowControl::None } else { FlowControl::Pause };
+    let spec = PlanSpec { engine, tagging: Tagging::Switch, fdb: FdbMode::Minimal, flow_control };
+    plan(topology, spec).expect("a plan")
 }
 
 /// The files of one switch: in full, or phase by phase.
@@ -64,6 +69,18 @@ fn state(plan: &Plan, switch: &str) -> SwitchConfig {
     let switch = plan.topology.find_switch(switch).expect("a switch of the plan");
     // LLDP is another program's matter here.
     SwitchConfig { lldp: None, ..SwitchConfig::of_intent(&plan.topology, &plan.devices[switch.index()]) }
+}
+
+fn names(plan: &Plan, switch: &str) -> Vec<String> {
+    state(plan, switch).ports.into_iter().map(|port| port.name).collect()
+}
+
+/// The old plan's state of a switch with the ports of both plans, those that only the old one knows last.
+fn with_ports_of_both(old: &Plan, new: &Plan, switch: &str) -> SwitchConfig {
+    let (before, after) = (state(old, switch), state(new, switch));
+    let gone = before.ports.iter().filter(|port| after.slot(&port.name).is_none());
+    let names: Vec<String> = after.ports.iter().chain(gone).map(|port| port.name.clone()).collect();
+    align(&before, &names)
 }
 
 /// Runs a script where commands only say what they were told and files go into a folder, and returns what was said.
@@ -124,8 +141,9 @@ fn tree(folder: &Path) -> Files {
 
 #[test]
 fn a_shell_puts_the_new_plans_files_where_the_old_ones_were_and_no_others() {
-    for target in KEEPERS {
-        let (old, new) = plans(target, "torus 3x3");
+    let cases =
+        KEEPERS.iter().flat_map(|target| [(*target, plans(*target, "torus 3x3")), (*target, lag_plans(*target))]);
+    for (target, (old, new)) in cases {
         for switch in new.topology.switches().iter().step_by(4).map(|switch| switch.name.as_str()) {
             let folder = folder(&format!("{target}-{switch}"));
             let whole = |plan: &Plan| rendered(plan, target, switch, None).remove(0).1;
@@ -140,7 +158,7 @@ fn a_shell_puts_the_new_plans_files_where_the_old_ones_were_and_no_others() {
                 fs::create_dir_all(folder.join(place(&name))).expect("a folder");
                 fs::write(folder.join(place(&name)).join(name), text).expect("a file");
             }
-            let mut config = state(&old, switch);
+            let mut config = with_ports_of_both(&old, &new, switch);
             for (phase, files) in rendered(&new, target, switch, Some(&old)) {
                 let before = tree(&folder.join("root"));
                 for (name, text) in files.iter().filter(|(name, _)| *name != "change.sh") {
@@ -154,7 +172,8 @@ fn a_shell_puts_the_new_plans_files_where_the_old_ones_were_and_no_others() {
                 let booted = read(target, &tree(&folder.join("root")), target.factory(names));
                 assert_eq!(booted.as_ref(), Ok(&config), "{target} {phase:?}");
             }
-            assert_eq!(config, state(&new, switch), "{target}");
+            let (config, wanted) = (align(&config, &names(&new, switch)), state(&new, switch));
+            assert_eq!(config, wanted, "{target}");
             let wanted: Files = whole(&new).into_iter().map(|(name, text)| (name, body(&text))).collect();
             assert_eq!(tree(&folder.join("root")), wanted, "{target}");
             fs::remove_dir_all(&folder).expect("gone");
@@ -187,21 +206,18 @@ fn ports_that_the_new_plan_does_not_know_lose_their_files() {
             Target::Networkd => assert!(script.contains("rm -f /etc/systemd/network/20-"), "{script}"),
             _ => assert!(files.contains_key("espalier.intf"), "{script}"),
         }
-        let (before, after) = (state(&old.1, "s1"), state(&new.1, "s1"));
-        let names: Vec<String> = after.ports.iter().map(|port| port.name.clone()).collect();
-        let gone = before.ports.iter().map(|port| port.name.clone()).filter(|name| !names.contains(name));
-        let all: Vec<String> = names.iter().cloned().chain(gone).collect();
-        assert!(all.len() > names.len(), "a port goes");
-        for port in &all[names.len()..] {
+        let after = state(&new.1, "s1");
+        let mut config = with_ports_of_both(&old.1, &new.1, "s1");
+        assert!(config.ports.len() > after.ports.len(), "a port goes");
+        for PortConfig { name: port, .. } in &config.ports[after.ports.len()..] {
             assert!(script.contains(&format!("vlan del dev {port} ")), "{script}");
             // networkd puts a port back into the bridge, VLANs and all, that leaves it before its file is forgotten.
             assert!(!script.contains("nomaster"), "{script}");
         }
-        let mut config = align(&before, &all);
         for (phase, files) in &parts {
             config = read(target, files, config).unwrap_or_else(|error| panic!("{target} {phase:?}: {error}"));
         }
-        assert_eq!(align(&config, &names), after, "{target}");
+        assert_eq!(align(&config, &names(&new.1, "s1")), after, "{target}");
     }
 }
 
@@ -209,11 +225,13 @@ fn ports_that_the_new_plan_does_not_know_lose_their_files() {
 /// alike.
 #[test]
 fn whatever_is_tampered_with_in_a_difference_is_found() {
-    for target in KEEPERS {
-        let (old, new) = plans(target, "torus 4");
+    let cases = KEEPERS
+        .iter()
+        .flat_map(|target| [(*target, "s1", plans(*target, "torus 4")), (*target, "s0", lag_plans(*target))]);
+    for (target, switch, (old, new)) in cases {
         let (mut refused, mut harmless) = (0, 0);
-        let mut config = state(&old, "s1");
-        for (phase, files) in rendered(&new, target, "s1", Some(&old)) {
+        let mut config = with_ports_of_both(&old, &new, switch);
+        for (phase, files) in rendered(&new, target, switch, Some(&old)) {
             let honest = read(target, &files, config.clone()).expect("honest");
             for (name, text) in &files {
                 let lines: Vec<&str> = text.lines().collect();

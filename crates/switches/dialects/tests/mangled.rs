@@ -10,8 +10,8 @@ use dialects::{Memory, Target, TextFile, read_back, write_full};
 use fabric::{IngressFilter, SpanningTree};
 use proptest::prelude::*;
 
-/// The golden text of a language, file by file.
-fn golden(target: Target) -> Vec<(String, String)> {
+/// The golden text of a language, file by file: what it is, its name, and what it says.
+fn golden(target: Target) -> Vec<(String, String, String)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let read = |name: String| fs::read_to_string(folder.join(name)).expect("a golden file");
     let mut text = read(format!("{target}.txt"));
@@ -19,7 +19,12 @@ fn golden(target: Target) -> Vec<(String, String)> {
         text.push_str(&read(format!("lags/{target}.txt")));
     }
     let files = text.split("==== ").skip(1).map(|part| part.split_once('\n').expect("a title"));
-    files.map(|(title, text)| (title.rsplit(' ').next().expect("a name").to_owned(), text.to_owned())).collect()
+    files
+        .map(|(title, text)| {
+            let (what, name) = title.rsplit_once(": ").expect("a name");
+            (what.to_owned(), name.to_owned(), text.to_owned())
+        })
+        .collect()
 }
 
 fn ports(target: Target) -> Vec<String> {
@@ -91,11 +96,16 @@ proptest! {
             let files = golden(target);
             let files: Vec<(String, String)> = match target {
                 Target::Networkd | Target::Ifupdown2 => {
-                    let own = files.into_iter().filter(|(name, _)| name.starts_with("s2/"));
-                    // Both full configurations have the same files; the later ones count.
+                    let folder = ["s2/", "switch/"][which.index(2)];
+                    let own = files.into_iter().filter(|(what, name, _)| what.starts_with("full") && name.starts_with(folder));
+                    // Both full configurations of a plan have the same files; the later ones count.
+                    let own = own.map(|(_, name, text)| (name, text));
                     own.collect::<std::collections::BTreeMap<_, _>>().into_iter().collect()
                 }
-                _ => vec![files[which.index(files.len())].clone()],
+                _ => {
+                    let (_, name, text) = &files[which.index(files.len())];
+                    vec![(name.clone(), text.clone())]
+                }
             };
             let mangled: Vec<(String, String)> =
                 files.iter().map(|(name, text)| (name.clone(), suffer(text, &accidents))).collect();

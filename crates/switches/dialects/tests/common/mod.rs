@@ -68,6 +68,28 @@ pub(crate) fn named_topology(target: Target, shape: &str, hosts_per_switch: usiz
     import(Format::Native, &[("f", &text)], &ImportOptions::default()).expect("still a topology").topology
 }
 
+/// Three switches in a ring. `s0` has two LAGs: `lag1` to `s1`, and the `lag` of the host `n1`, with these members among its ports 1,
+/// 2, 5, 6 and 7.
+pub(crate) fn lag_topology(target: Target, to_s1: [usize; 2], lag: &str, to_n1: [usize; 2]) -> Topology {
+    let names = golden_ports(target, 7);
+    let name = |number: usize| names[number - 1].as_str();
+    let members = |ports: [usize; 2]| format!("[\"{}\", \"{}\"]", name(ports[0]), name(ports[1]));
+    let text = format!(
+        "switches:\n  s0: {{lags: {{lag1: {}, {lag}: {}}}}}\n  s1: {{lags: {{lag1: {}}}}}\n  s2: {{}}\nlinks:\n  \
+         - s0:lag1 -- s1:lag1\n  - \"s1:{p3} -- s2:{p1}\"\n  - \"s2:{p2} -- s0:{p3}\"\nhosts:\n  \
+         n1: {{mac: \"02:00:00:00:00:01\", port: \"s0:{lag}\"}}\n  n2: {{mac: \"02:00:00:00:00:02\", port: \"s1:{p4}\"}}\n  \
+         n3: {{mac: \"02:00:00:00:00:03\", port: \"s2:{p4}\"}}\n  n4: {{mac: \"02:00:00:00:00:04\", port: \"s0:{p4}\"}}\n",
+        members(to_s1),
+        members(to_n1),
+        members([1, 2]),
+        p1 = name(1),
+        p2 = name(2),
+        p3 = name(3),
+        p4 = name(4),
+    );
+    import(Format::Native, &[("f", &text)], &ImportOptions::default()).expect("a topology").topology
+}
+
 /// A plan, if the engine fits.
 pub(crate) fn plan(topology: &Topology, spec: PlanSpec) -> Option<Plan> {
     let PlanSpec { engine, tagging, fdb, flow_control } = spec;
