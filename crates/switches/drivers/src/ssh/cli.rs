@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use fabric::VlanId;
+use fabric::{LagNumber, VlanId};
 
 use super::{
     Channel, Login,
@@ -138,7 +138,10 @@ impl<C: Channel, D: FnMut() -> Result<C, Fault> + Send> Cli<D, C> {
     /// Asks for ports that the running configuration does not mention, once each.
     fn look_for(&mut self, unmentioned: &[String], config: &SwitchConfig) -> Result<(), Fault> {
         for name in unmentioned {
-            if self.found.there.contains(name)
+            // A LAG that it does not mention has no members, or is not made yet.
+            let is_lag = LagNumber::of_port(name).is_some();
+            if is_lag
+                || self.found.there.contains(name)
                 || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c))
             {
                 continue;

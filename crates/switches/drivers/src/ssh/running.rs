@@ -288,14 +288,16 @@ fn mentions(lines: &[String], name: &str) -> bool {
     lines.iter().any(|line| line.split_whitespace().any(is))
 }
 
+/// Menus of RouterOS whose commands may be about our bridge or its ports.
+const MENUS: [&str; 3] = ["/interface bridge", "/interface bonding", "/interface ethernet"];
+
 /// Whether a command of RouterOS is about our bridge or its ports.
 fn concerns_bridge(line: &str, names: &[String]) -> bool {
     let ours = |word: &str| {
         let value = word.split_once('=').map_or("", |(_, value)| value);
         value.split(',').any(|value| value == "espalier" || names.iter().any(|name| name == value))
     };
-    let menu = line.starts_with("/interface bridge") || line.starts_with("/interface ethernet");
-    menu && line.split_whitespace().any(ours)
+    MENUS.iter().any(|menu| line.starts_with(menu)) && line.split_whitespace().any(ours)
 }
 
 /// Names that RouterOS calls ports of our bridge by.
@@ -400,7 +402,7 @@ fn pvids(shown: &Shown, names: &[String]) -> BTreeMap<String, VlanId> {
 
 /// What RouterOS shows, a line a command, with the settings that are our business.
 fn routeros(lines: &[String]) -> Vec<String> {
-    const KEPT: [&str; 15] = [
+    const KEPT: [&str; 18] = [
         "name",
         "protocol-mode",
         "vlan-filtering",
@@ -416,6 +418,9 @@ fn routeros(lines: &[String]) -> Vec<String> {
         "mac-address",
         "vid",
         "disabled",
+        "mode",
+        "slaves",
+        "link-monitoring",
     ];
     let mut whole: Vec<String> = Vec::new();
     let mut open = false;
@@ -431,7 +436,7 @@ fn routeros(lines: &[String]) -> Vec<String> {
         open = goes_on;
     }
     let setting = |line: &String| {
-        if !line.starts_with("/interface bridge") && !line.starts_with("/interface ethernet") {
+        if !MENUS.iter().any(|menu| line.starts_with(menu)) {
             return line.clone();
         }
         let mut words = Vec::new();

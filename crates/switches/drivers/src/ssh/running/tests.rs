@@ -1,4 +1,5 @@
 use super::{super::language::language, *};
+use switch_model::Slot;
 
 fn read(target: Target, text: &str, ports: &[&str]) -> Result<Running, String> {
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -61,6 +62,25 @@ fn routeros_has_settings_of_all_kinds_on_a_line() {
     );
     let factory = read(Target::RouterOs, "# empty\n", &["ether1"]).expect("understood");
     assert_eq!(factory.config, Target::RouterOs.factory(vec!["ether1".into()]));
+}
+
+#[test]
+fn routeros_shows_bondings_before_ports() {
+    let text = "/interface bridge add name=espalier protocol-mode=none vlan-filtering=yes\n\
+        /interface bonding add comment=\"to the core\" lacp-rate=1sec min-links=1 mode=802.3ad name=lag1 slaves=ether1,ether2\n\
+        /interface bonding add mode=active-backup name=uplink slaves=ether8,ether9\n\
+        /interface bridge port add bridge=espalier frame-types=admit-only-vlan-tagged interface=lag1\n\
+        /interface bridge vlan add bridge=espalier tagged=lag1 vlan-ids=2\n";
+    let names = ["ether1", "ether2", "lag1"];
+    let running = read(Target::RouterOs, text, &names).expect("understood");
+    let lag = Slot::new(2);
+    assert_eq!(running.config.members_of(lag).map(Slot::index).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(running.config.port(lag).tagged.to_string(), "2");
+    for (from, to) in
+        [("802.3ad", "balance-xor"), ("name=lag1", "name=bond1"), ("lacp-rate=1sec", "link-monitoring=none")]
+    {
+        assert!(read(Target::RouterOs, &text.replacen(from, to, 1), &names).is_err(), "{to}");
+    }
 }
 
 #[test]
