@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fabric::{ChannelId, HostId, LinkId, Plan, SwitchId, Topology, VlanId, graph::UnionFind};
+use fabric::{ChannelId, HostId, LinkId, Plan, SwitchId, Topology, VlanId};
 
 /// Parts of a fabric that fail together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Losses {
 pub fn losses(plan: &Plan, outage: &Outage) -> Losses {
     let (topology, taking_over) = after_bonds(plan, outage);
     let is_dead = |switch: SwitchId| outage.switches.contains(&switch);
-    let (mut found, mut pieces) = (Losses { taking_over, ..Losses::default() }, pieces(&topology, outage));
+    let (mut found, piece) = (Losses { taking_over, ..Losses::default() }, pieces(&topology, outage));
     found.cut_off = outage.switches.iter().flat_map(|switch| senders(&topology, *switch)).collect();
     found.cut_off.sort_unstable();
     each_path(plan, &topology, |[from, to], path, pairs| {
@@ -56,7 +56,7 @@ pub fn losses(plan: &Plan, outage: &Outage) -> Losses {
         };
         if path.iter().any(through) {
             found.lost += pairs;
-            found.divided += if pieces.find(from.index()) == pieces.find(to.index()) { 0 } else { pairs };
+            found.divided += if piece[from.index()] == piece[to.index()] { 0 } else { pairs };
         }
     });
     found
@@ -78,10 +78,10 @@ pub fn switch_losses(plan: &Plan) -> Vec<Losses> {
         if own.iter().any(|host| topology.standby_ports(*host).next().is_some()) {
             return losses(plan, &outage);
         }
-        let mut pieces = pieces(topology, &outage);
+        let piece = pieces(topology, &outage);
         let mut hosts: BTreeMap<usize, usize> = BTreeMap::new();
         for other in topology.switch_ids().filter(|other| *other != switch) {
-            *hosts.entry(pieces.find(other.index())).or_default() += senders(topology, other).count();
+            *hosts.entry(piece[other.index()]).or_default() += senders(topology, other).count();
         }
         let ordered = |count: usize| count * count.saturating_sub(1);
         let pairs = ordered(hosts.values().sum());
@@ -94,12 +94,13 @@ pub fn switch_losses(plan: &Plan) -> Vec<Losses> {
 /// The most pairs of hosts that lose their path if any so many links fail at once, whatever the plan has stored: the pairs of the
 /// most used links, each counted as often as it uses one. Cost: O(pairs + pairs of switches · path).
 pub fn links_lost_at_most(plan: &Plan, links: usize) -> usize {
-    let mut used = vec![0; plan.topology.links().len()];
+    let (mut used, mut all) = (vec![0; plan.topology.links().len()], 0);
     each_path(plan, &plan.topology, |_, path, pairs| {
-        path.iter().for_each(|channel| used[channel.link().index()] += pairs)
+        all += pairs;
+        path.iter().for_each(|channel| used[channel.link().index()] += pairs);
     });
     used.sort_unstable_by(|a, b| b.cmp(a));
-    used.iter().take(links).sum()
+    used.iter().take(links).sum::<usize>().min(all)
 }
 
 /// The cabling with the ports of failover bonds active that are left, and those that take over.
@@ -121,16 +122,25 @@ fn senders(topology: &Topology, switch: SwitchId) -> impl Iterator<Item = HostId
     topology.hosts_of(switch).iter().copied().filter(|host| !topology.host(*host).standby)
 }
 
-/// Which switches cables still connect.
-fn pieces(topology: &Topology, outage: &Outage) -> UnionFind {
-    let mut pieces = UnionFind::new(topology.switches().len());
-    for link in topology.link_ids().filter(|link| !outage.links.contains(link)) {
-        let [a, b] = [topology.link(link).a, topology.link(link).b].map(|port| topology.port(port).switch);
-        if !outage.switches.contains(&a) && !outage.switches.contains(&b) {
-            pieces.join(a.index(), b.index());
+/// Which switches cables still connect, `piece[switch]`: those of one piece have one number.
+fn pieces(topology: &Topology, outage: &Outage) -> Vec<usize> {
+    let mut piece = vec![usize::MAX; topology.switches().len()];
+    for first in topology.switch_ids() {
+        let mut waiting = vec![first];
+        while let Some(at) = waiting.pop() {
+            if piece[at.index()] != usize::MAX {
+                continue;
+            }
+            piece[at.index()] = first.index();
+            if !outage.switches.contains(&at) {
+                let whole = topology.channels_from(at).iter().filter(|channel| !outage.links.contains(&channel.link()));
+                waiting.extend(
+                    whole.map(|channel| topology.head(*channel)).filter(|next| !outage.switches.contains(next)),
+                );
+            }
         }
     }
-    pieces
+    piece
 }
 
 /// Calls back with the way of every ordered pair of hosts: its switches, the channels between them, and how many pairs take it.

@@ -38,8 +38,14 @@ pub(super) fn show(plan: &Plan, outage: &Outage, output: Output) -> Result<()> {
     if !taking_over.is_empty() {
         say!("taken over       by {}: {}", counted(taking_over.len(), "standby port"), hosts(taking_over));
     }
-    say!("lost             {lost} of {pairs} pairs of other hosts, until the fabric is planned again");
-    say!("no other path    {divided} of these, until something is mended");
+    let until = match (*divided, lost - divided) {
+        (0, _) => ", until the fabric is planned again".to_owned(),
+        (_, 0) => ": no other path exists".to_owned(),
+        (divided, others) => {
+            format!(": {others} until the fabric is planned again, for {divided} no other path exists")
+        }
+    };
+    say!("lost             {lost} of {pairs} pairs of other hosts{until}");
     if *lost > *divided {
         say!("way out          {}", way_out(&parts));
     }

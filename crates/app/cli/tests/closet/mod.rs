@@ -67,7 +67,7 @@ pub(crate) fn run(folder: &Folder, closet: &Closet, command: &str) -> String {
         .any(|verb| command.starts_with(&format!("espalier {verb}")));
     process.args(words).current_dir(&folder.0);
     if asks {
-        process.args(["--port", &port, "--timeout", "1.5", "--attempts", "2"]);
+        process.args(["--port", &port, "--timeout", "1", "--attempts", "2"]);
     }
     let output = process.output().expect("the program runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
