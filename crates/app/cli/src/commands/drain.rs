@@ -1,43 +1,18 @@
 //! `--drain`: which switches and links are named, and what a plan says of them.
 
-use std::collections::BTreeSet;
-
 use anyhow::Result;
 use fabric::{Attachment, ChannelId, Drain, LinkId, Plan, SwitchId, Topology};
 use serde_json::{Value, json};
 
-use super::{failure::links_named, say};
-use crate::{
-    count::{abridged, counted},
-    failure::bad_input,
-};
+use super::{parts::parts_named, say};
+use crate::count::{abridged, counted};
 
 /// Links named in one line; the rest are counted.
 const LINKS_SHOWN_MAX: usize = 6;
 
 /// What is drained if these switches and links are.
 pub(super) fn drain(topology: &Topology, names: &[String]) -> Result<Drain> {
-    let (mut switches, mut links) = (BTreeSet::new(), BTreeSet::new());
-    for name in names {
-        if let Some(switch) = topology.find_switch(name) {
-            switches.insert(switch);
-            continue;
-        }
-        match links_named(topology, name)[..] {
-            [link] => {
-                links.insert(link);
-            }
-            [] => {
-                return Err(bad_input(format!(
-                    "--drain {name}: no switch or link has this name; write a switch as sw1, a link as one of its ends, sw1:p1"
-                )));
-            }
-            ref several => {
-                let labels: Vec<String> = several.iter().map(|link| topology.link_label(*link)).collect();
-                return Err(bad_input(format!("--drain {name}: there are several such links: {}", labels.join(", "))));
-            }
-        }
-    }
+    let (switches, links) = parts_named(topology, "--drain", names)?;
     Ok(planner::drain(topology, &switches, &links)?)
 }
 

@@ -4,31 +4,25 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use fabric::{
-    Assignment, FlowControl, HostId, LinkId, Plan, Proof, SwitchOver, Topology, VlanId, dividing_links,
+    Assignment, FlowControl, HostId, Plan, Proof, SwitchOver, VlanId, dividing_links,
     format::{
         report::load_json,
         table::{Table, amount},
     },
 };
 use serde_json::json;
-
 use verify::Outage;
 
-use super::{Output, loads::load_words, outage, say};
-use crate::{count::abridged, failure::bad_input};
+use super::{Output, loads::load_words, outage, parts::parts_named, say};
+use crate::count::abridged;
 
 /// Hosts named in one row; the rest are counted.
 const NAMES_MAX: usize = 12;
 
 pub(super) fn show(plan: &Plan, parts: &[String], output: Output) -> Result<()> {
     let topology = &plan.topology;
-    let mut outage = Outage::default();
-    for part in parts {
-        match topology.find_switch(part.trim()) {
-            Some(switch) => drop(outage.switches.insert(switch)),
-            None => drop(outage.links.insert(find_link(topology, part)?)),
-        }
-    }
+    let (switches, links) = parts_named(topology, "--failure", parts)?;
+    let outage = Outage { switches, links };
     let only = outage.links.first().copied().filter(|_| outage.links.len() == 1 && outage.switches.is_empty());
     let (Some(link), Some(failover)) = (only, &plan.failover) else { return outage::show(plan, &outage, output) };
     let divides = dividing_links(topology).contains(&link);
@@ -147,31 +141,4 @@ fn proof_words(proof: Proof, flow_control: FlowControl) -> String {
             format!("further numbering {number} covers the routes after: let the fabric run empty, then switch over")
         }
     }
-}
-
-/// The link of this name: `sw1:p1 -- sw2:p1`, one end of it, or `sw1--sw2` where there is only one.
-fn find_link(topology: &Topology, name: &str) -> Result<LinkId> {
-    let found = links_named(topology, name);
-    match found[..] {
-        [link] => Ok(link),
-        [] => Err(bad_input(format!(
-            "the plan has no switch and no link {name}; write a link as sw1:p1 -- sw2:p1, or one end of it"
-        ))),
-        _ => {
-            let labels: Vec<String> = found.into_iter().map(|link| topology.link_label(link)).collect();
-            Err(bad_input(format!("there are several links {name}: {}", labels.join(", "))))
-        }
-    }
-}
-
-/// All links that a name may mean: `sw1:p1 -- sw2:p1`, one end of it, or `sw1--sw2`.
-pub(super) fn links_named(topology: &Topology, name: &str) -> Vec<LinkId> {
-    let squeezed: String = name.split_whitespace().collect();
-    let names = |link: LinkId| {
-        let ends = [topology.link(link).a, topology.link(link).b];
-        let [a, b] = ends.map(|port| topology.port_label(port));
-        let [s, t] = ends.map(|port| topology.switch(topology.port(port).switch).name.clone());
-        [format!("{a}--{b}"), format!("{b}--{a}"), format!("{s}--{t}"), format!("{t}--{s}"), a, b]
-    };
-    topology.link_ids().filter(|link| names(*link).contains(&squeezed)).collect()
 }

@@ -27,6 +27,7 @@ mod observe;
 mod outage;
 mod outputs;
 mod pareto;
+mod parts;
 mod patience;
 mod ping;
 mod plan;

@@ -54,7 +54,7 @@ pub(super) fn show(plan: &Plan, outage: &Outage, output: Output) -> Result<()> {
 
 /// How the fabric does without the parts.
 fn way_out(parts: &[&str]) -> String {
-    let drains: String = parts.iter().take(NAMES_MAX).map(|part| format!(" --drain '{part}'")).collect();
+    let drains: String = parts.iter().map(|part| format!(" --drain '{part}'")).collect();
     format!("plan again with --previous and{drains}, and deploy the new plan")
 }
 
