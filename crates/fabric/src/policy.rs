@@ -1,6 +1,6 @@
 //! What the planner is asked for.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, net::Ipv4Addr, str::FromStr, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, fmt, iter, net::Ipv4Addr, str::FromStr, time::Duration};
 
 use crate::{
     Attachment, Demand, Drain, ETHERNET_MTU_BYTES, Flood, FloodKind, FloodSet, Host, HostId, Planes, PortId,
@@ -32,6 +32,8 @@ pub struct Policy {
     pub mtu_bytes: u16,
     /// What hosts send to each other: what loads are counted by. All-to-all leaves out what [`Policy::demand`] does.
     pub traffic: Traffic,
+    /// Further traffic that the same routes are for: a load is the greatest that any of it, or `traffic`, puts on a link.
+    pub further_traffic: Vec<TrafficMatrix>,
     /// Whether all-to-all traffic crosses rails.
     pub rails: Rails,
     /// By what hosts are weighted in all-to-all traffic.
@@ -74,33 +76,36 @@ impl Policy {
     }
 
     /// What each host sends to each other: all-to-all, each pair by the product of its weights, without the pairs within a
-    /// machine, of standby ports and, with [`Rails::Within`], of two rails; a traffic matrix as it is, but that the active port of a bond sends and receives what is
-    /// said of its standby ports. The traffic comes back as it is where that changes nothing.
+    /// machine, of standby ports and, with [`Rails::Within`], of two rails; a traffic matrix as it is, but that the active port
+    /// of a bond sends and receives what is said of its standby ports. The traffic comes back as it is where that changes nothing.
     /// Cost: O(hosts²) where it leaves something out.
     ///
     /// # Errors
     /// [`TrafficError::TooMany`] if more pairs than a matrix holds are left.
     pub fn demand(&self, topology: &Topology) -> Result<Cow<'_, Traffic>, TrafficError> {
+        let Traffic::Matrix(matrix) = &self.traffic else { return self.all_to_all(topology) };
+        Ok(match at_active_ports(topology, matrix)? {
+            Cow::Borrowed(_) => Cow::Borrowed(&self.traffic),
+            Cow::Owned(matrix) => Cow::Owned(Traffic::Matrix(matrix)),
+        })
+    }
+
+    /// What hosts send to each other in each traffic that the routes are for: what [`Policy::demand`] returns, then each further
+    /// matrix in the same way.
+    ///
+    /// # Errors
+    /// As [`Policy::demand`].
+    pub fn demands(&self, topology: &Topology) -> Result<Vec<Cow<'_, Traffic>>, TrafficError> {
+        let further = |matrix| Ok(Cow::Owned(Traffic::Matrix(at_active_ports(topology, matrix)?.into_owned())));
+        iter::once(self.demand(topology)).chain(self.further_traffic.iter().map(further)).collect()
+    }
+
+    /// All-to-all traffic without what [`Policy::demand`] leaves out, as a matrix where that is anything.
+    fn all_to_all(&self, topology: &Topology) -> Result<Cow<'_, Traffic>, TrafficError> {
         let by_rail = self.rails == Rails::Within && topology.hosts().iter().any(|host| host.rail.is_some());
         let weights = self.host_weights(topology);
-        match &self.traffic {
-            Traffic::AllToAll if by_rail || weights.is_some() || topology.has_multi_port_machines() => {}
-            Traffic::Matrix(matrix) if topology.has_standby_ports() => {
-                // A matrix for other hosts is refused as it is.
-                if matrix.hosts() != topology.hosts().len() {
-                    return Ok(Cow::Borrowed(&self.traffic));
-                }
-                let mut amounts: BTreeMap<[HostId; 2], f64> = BTreeMap::new();
-                for Demand { source, destination, amount } in matrix.demands() {
-                    let pair = [source, destination].map(|host| topology.active_port(host));
-                    *amounts.entry(pair).or_default() += amount;
-                }
-                let demands = amounts.into_iter().filter(|([source, destination], _)| source != destination);
-                let demands = demands.map(|([source, destination], amount)| Demand { source, destination, amount });
-                let matrix = TrafficMatrix::new(matrix.hosts(), demands.collect())?;
-                return Ok(Cow::Owned(Traffic::Matrix(matrix)));
-            }
-            Traffic::AllToAll | Traffic::Matrix(_) => return Ok(Cow::Borrowed(&self.traffic)),
+        if !by_rail && weights.is_none() && !topology.has_multi_port_machines() {
+            return Ok(Cow::Borrowed(&self.traffic));
         }
         let amount = |source: HostId, to: HostId| {
             weights.as_ref().map_or(1.0, |weights| weights[source.index()] * weights[to.index()])
@@ -150,6 +155,22 @@ impl Policy {
     }
 }
 
+/// A matrix in which the active port of a bond sends and receives what is said of its standby ports; as it is where there are
+/// none, or it is for other hosts. Cost: O(demands · log demands) where there are some.
+fn at_active_ports<'a>(topology: &Topology, matrix: &'a TrafficMatrix) -> Result<Cow<'a, TrafficMatrix>, TrafficError> {
+    if !topology.has_standby_ports() || matrix.hosts() != topology.hosts().len() {
+        return Ok(Cow::Borrowed(matrix));
+    }
+    let mut amounts: BTreeMap<[HostId; 2], f64> = BTreeMap::new();
+    for Demand { source, destination, amount } in matrix.demands() {
+        let pair = [source, destination].map(|host| topology.active_port(host));
+        *amounts.entry(pair).or_default() += amount;
+    }
+    let demands = amounts.into_iter().filter(|([source, destination], _)| source != destination);
+    let demands = demands.map(|([source, destination], amount)| Demand { source, destination, amount });
+    TrafficMatrix::new(matrix.hosts(), demands.collect()).map(Cow::Owned)
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -164,6 +185,7 @@ impl Default for Policy {
             subnet: Subnet::default(),
             mtu_bytes: 1500,
             traffic: Traffic::AllToAll,
+            further_traffic: Vec::new(),
             rails: Rails::Across,
             weights: Weights::Stated,
             seed: 1,

@@ -163,6 +163,8 @@ pub struct Topology {
     ports: Vec<Port>,
     links: Vec<Link>,
     hosts: Vec<Host>,
+    /// `switch_of[host]`.
+    switch_of: Vec<SwitchId>,
     machines: Vec<Machine>,
     /// Station addresses of the hosts before each: `macs_before[h + 1] - macs_before[h]` are host `h`'s.
     macs_before: Vec<usize>,
@@ -230,12 +232,14 @@ impl Topology {
             }
             machine.ports += 1;
         }
+        let switch_of = hosts.iter().map(|host| ports[host.port.index()].switch).collect();
         Self {
             switches,
             ports,
             links,
             macs_before: macs_before(&hosts),
             room_before: room_before(&hosts),
+            switch_of,
             hosts,
             machines,
             out,
@@ -521,7 +525,7 @@ impl Topology {
     /// The switch that a host is plugged into.
     #[inline]
     pub fn switch_of(&self, host: HostId) -> SwitchId {
-        self.port(self.host(host).port).switch
+        self.switch_of[host.index()]
     }
 
     /// The port through which a channel leaves its first switch.

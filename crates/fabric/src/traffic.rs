@@ -83,6 +83,30 @@ pub enum TrafficError {
 }
 
 impl TrafficMatrix {
+    /// The sum of some traffic for so many hosts, each kind times its weight. Cost: O(demands), and O(hosts²) for all-to-all.
+    ///
+    /// # Errors
+    /// [`TrafficError::TooMany`].
+    ///
+    /// # Panics
+    /// If a matrix is for more hosts.
+    pub fn weighted_sum(hosts: usize, parts: &[(f64, &Traffic)]) -> Result<Self, TrafficError> {
+        let receivers = |source: HostId| {
+            let mut row = vec![0.0; hosts];
+            for (weight, traffic) in parts {
+                match traffic {
+                    Traffic::AllToAll => row.iter_mut().for_each(|sum| *sum += weight),
+                    Traffic::Matrix(matrix) => {
+                        matrix.sent_by(source).iter().for_each(|(to, amount)| row[to.index()] += weight * amount);
+                    }
+                }
+            }
+            row[source.index()] = 0.0;
+            HostId::all(hosts).zip(row)
+        };
+        Self::of_rows(hosts, receivers)
+    }
+
     /// A matrix for so many hosts; pairs without a demand send nothing. Cost: O(demands · log demands).
     ///
     /// # Errors
@@ -242,5 +266,15 @@ mod tests {
             assert_eq!(TrafficMatrix::new(3, demands), Err(error));
         }
         assert!(TrafficMatrix::new(3, vec![demand(0, 1, f64::NAN)]).is_err());
+    }
+
+    #[test]
+    fn a_sum_has_each_kind_of_traffic_by_its_weight() {
+        let one = Traffic::Matrix(TrafficMatrix::new(3, vec![demand(0, 1, 2.0), demand(2, 0, 5.0)]).expect("sound"));
+        let parts = [(0.5, &Traffic::AllToAll), (3.0, &one), (0.0, &one)];
+        let sum = TrafficMatrix::weighted_sum(3, &parts).expect("few demands");
+        let amounts: Vec<f64> = sum.demands().map(|demand| demand.amount).collect();
+        assert_eq!(amounts, [6.5, 0.5, 0.5, 0.5, 15.5, 0.5]);
+        assert!(TrafficMatrix::weighted_sum(3, &[(0.0, &one)]).expect("few demands").is_empty());
     }
 }

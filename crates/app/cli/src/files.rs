@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use fabric::{
-    Model, Models, Plan, Topology, Traffic,
+    Model, Models, Plan, Topology, TrafficMatrix,
     format::{
         exchange::{Format, ImportOptions, Imported, import},
         model::parse_model,
@@ -127,11 +127,11 @@ pub(crate) fn read_texts(path: &Path) -> Result<Vec<(String, String)>> {
 ///
 /// # Errors
 /// Bad input if the file cannot be read or has errors.
-pub(crate) fn read_traffic(path: &Path, topology: &Topology) -> Result<Traffic> {
+pub(crate) fn read_traffic(path: &Path, topology: &Topology) -> Result<TrafficMatrix> {
     let (name, text) = read_text(path)?;
     let (matrix, warnings) = read_matrix(&name, &text, topology).map_err(BadInput::Diagnostics)?;
     eprint!("{warnings}");
-    Ok(Traffic::Matrix(matrix))
+    Ok(matrix)
 }
 
 /// Reads a plan file; `-` is standard input.

@@ -6,11 +6,15 @@
 //! A drained switch that has hosts, or is managed over its data ports, keeps its links to one neighbour, so that whatever tree
 //! reaches it ends there. Ports of drained links stay up and configured, in no VLAN.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use fabric::{
     Attachment, Bound, Certificate, ChannelId, CutOff, DeviceIntent, Drain, Failover, InService, Link, LinkId, Plan,
-    Policy, PortId, PortIntent, PortRole, SwitchId, SwitchOver, Topology, Tree, VlanTree, graph::breadth_first,
+    Policy, PortId, PortIntent, PortRole, SwitchId, SwitchOver, Topology, Traffic, Tree, VlanTree,
+    graph::breadth_first,
 };
 
 use crate::{PlanError, Watch, again, attempt_whole, bound, demand::Demand, intents};
@@ -181,11 +185,13 @@ fn of_whole(topology: &Topology, policy: Policy, in_service: &InService, plan: P
     // Times are counted on the fastest link, which may be drained.
     let scale = topology.rate_max_bps() as f64 / part.rate_max_bps().max(1) as f64;
     if part.rate_max_bps() > 0 && part.rate_max_bps() != topology.rate_max_bps() {
-        let traffic = policy.demand(&part).expect("the part was planned by it");
-        let demand = Demand::new(&part, &traffic);
-        // A single demand takes one path, whatever the fastest link is.
-        let by_lengths = bound::proven(&part, &demand, &lengths) * scale;
-        summary.load_bound = by_lengths.max(demand.single_max());
+        let bound = |traffic: Cow<'_, Traffic>| {
+            let demand = Demand::new(&part, &traffic);
+            // A single demand takes one path, whatever the fastest link is.
+            (bound::proven(&part, &demand, &lengths) * scale).max(demand.single_max())
+        };
+        let demands = policy.demands(&part).expect("the part was planned by it");
+        summary.load_bound = demands.into_iter().map(bound).fold(0.0, f64::max);
         summary.max_channel_time *= scale;
         summary.load_gap = if summary.load_bound > 0.0 { summary.max_channel_time / summary.load_bound } else { 1.0 };
     }

@@ -6,15 +6,16 @@ use fabric::HostId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostSet {
     words: Vec<u64>,
+    hosts: usize,
 }
 
 impl HostSet {
     pub(crate) fn empty(hosts: usize) -> Self {
-        Self { words: vec![0; hosts.div_ceil(64)] }
+        Self { words: vec![0; hosts.div_ceil(64)], hosts }
     }
 
     pub(crate) fn all(hosts: usize) -> Self {
-        let mut set = Self { words: vec![u64::MAX; hosts.div_ceil(64)] };
+        let mut set = Self { words: vec![u64::MAX; hosts.div_ceil(64)], hosts };
         if hosts % 64 != 0 {
             *set.words.last_mut().expect("a partial word exists") = (1 << (hosts % 64)) - 1;
         }
@@ -31,6 +32,11 @@ impl HostSet {
 
     pub(crate) fn contains(&self, host: HostId) -> bool {
         self.words[host.index() / 64] >> (host.index() % 64) & 1 == 1
+    }
+
+    /// Whether it has all hosts of the topology. Cost: O(hosts / 64).
+    pub(crate) fn is_everyone(&self) -> bool {
+        self.words.iter().map(|word| word.count_ones() as usize).sum::<usize>() == self.hosts
     }
 
     pub(crate) fn is_empty(&self) -> bool {

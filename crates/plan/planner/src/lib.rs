@@ -46,6 +46,7 @@ mod resilience;
 mod rivals;
 mod routing;
 mod search_log;
+mod several;
 mod threads;
 mod watch;
 
@@ -59,6 +60,7 @@ pub use part::SearchPart;
 pub use planes::planes;
 pub use replan::REPLAN_LOAD_FACTOR;
 pub use search_log::{Achieved, Ending, SearchEvent, SharedStart, Start};
+pub use several::times_by_traffic;
 pub use watch::{StepLimit, Watch, tables_are_tight};
 
 use std::borrow::Cow;
@@ -137,13 +139,16 @@ fn attempt_whole(
     Ok(plan)
 }
 
-/// Plans by [`Policy::demand`]: engines know all-to-all between all hosts, and matrices.
+/// Plans by [`Policy::demands`]: engines know all-to-all between all hosts, and matrices, one at a time.
 fn plan_between_machines(
     topology: &Topology,
     policy: &Policy,
     previous: Option<&Plan>,
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
+    if !policy.further_traffic.is_empty() {
+        return several::plan(topology, policy, previous, watch);
+    }
     let traffic = match policy.demand(topology).map_err(|error| PlanError::TooManyPairs(error.to_string()))? {
         Cow::Borrowed(_) => return plan_data(topology, policy, previous, watch),
         Cow::Owned(traffic) => traffic,

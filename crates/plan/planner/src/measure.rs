@@ -14,13 +14,18 @@ use crate::{
 };
 
 /// `time[channel]`: how long the traffic of a plan's policy keeps each direction of each link busy, in demand on the fastest
-/// link; for all-to-all, in ordered pairs of hosts. Cost: O(trees · switches), and for a matrix O(demands) more for each tree.
+/// link; for all-to-all, in ordered pairs of hosts. Where there is further traffic, the longest of any. Cost: O(trees · switches),
+/// and for a matrix O(demands) more for each tree.
 pub fn channel_times(plan: &Plan) -> Vec<f64> {
-    let topology = &plan.topology;
-    let demand = plan.policy.demand(topology);
-    let traffic = demand.as_deref().unwrap_or(&plan.policy.traffic);
-    let measure = Measure::of(topology, traffic, &Routing::of_plan(plan));
-    topology.channel_ids().map(|channel| measure.load[channel.index()] * topology.slowness(channel)).collect()
+    let (topology, routing) = (&plan.topology, Routing::of_plan(plan));
+    let mut times = vec![0.0_f64; topology.channel_count()];
+    for traffic in plan.policy.demands(topology).unwrap_or_default() {
+        let measure = Measure::of(topology, &traffic, &routing);
+        for (channel, time) in topology.channel_ids().zip(&mut times) {
+            *time = time.max(measure.load[channel.index()] * topology.slowness(channel));
+        }
+    }
+    times
 }
 
 /// Loads and path lengths; exact counts where every pair sends one unit.
@@ -156,8 +161,9 @@ impl<'a> Weigher<'a> {
             Direction::Outward => *sent,
             Direction::Inward => received.get_or_init(|| sent.transposed()),
         };
+        let everyone = fan.peers.is_everyone();
         for &(peer, amount) in fan.owners.iter().flat_map(|owner| by_owner.sent_by(*owner)) {
-            if fan.peers.contains(peer) {
+            if everyone || fan.peers.contains(peer) {
                 self.demand[self.topology.switch_of(peer).index()] += amount;
             }
         }

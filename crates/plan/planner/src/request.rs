@@ -16,7 +16,8 @@ pub(crate) fn check_request(topology: &Topology, policy: &Policy) -> Result<(), 
     if topology.hosts().is_empty() {
         return Err(PlanError::NoHosts);
     }
-    if !policy.traffic.fits(topology.hosts().len()) {
+    let hosts = topology.hosts().len();
+    if !policy.traffic.fits(hosts) || policy.further_traffic.iter().any(|matrix| matrix.hosts() != hosts) {
         return Err(PlanError::OtherTraffic { hosts: topology.hosts().len() });
     }
     let (of, switches) = (policy.planes.by_switch().len(), topology.switches().len());

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use fabric::{Assignment, HostId, HostRun, Plan, Tagging, Topology, Tree};
+use fabric::{Assignment, HostId, HostRun, Plan, Tagging, Topology, Tree, VlanId, VlanTree};
 
 /// An engine's routes.
 #[derive(Clone, Debug)]
@@ -40,11 +40,16 @@ impl Routing {
         Self { trees, assignment: Assignment::Source(choice), lane: None, numbering: None }
     }
 
-    /// A plan's routes. Its trees are sorted by VLAN.
+    /// A plan's routes.
     pub(crate) fn of_plan(plan: &Plan) -> Self {
-        let position = |vlan| plan.trees.partition_point(|tree| tree.vlan < vlan);
-        let trees = plan.trees.iter().map(|tree| tree.tree.clone()).collect();
-        Self { trees, assignment: plan.assignment.map(position), lane: None, numbering: None }
+        Self::of_trees(&plan.trees, &plan.assignment)
+    }
+
+    /// The routes that choices make of trees, which are sorted by VLAN.
+    pub(crate) fn of_trees(trees: &[VlanTree], assignment: &Assignment<VlanId>) -> Self {
+        let position = |vlan| trees.partition_point(|tree| tree.vlan < vlan);
+        let own = trees.iter().map(|tree| tree.tree.clone()).collect();
+        Self { trees: own, assignment: assignment.map(position), lane: None, numbering: None }
     }
 
     /// The same trees for another tagging mode.

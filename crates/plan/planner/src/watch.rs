@@ -32,6 +32,8 @@ pub trait Watch {
     fn happened(&mut self, _event: &SearchEvent) {}
 }
 
+/// How many plans a request for several kinds of traffic takes, each for another sum of them.
+pub(crate) const SUMS: u64 = 5;
 /// How many times as many steps trees take that are shared and must not close a circle.
 const SHARED_FACTOR: u64 = 3;
 /// How many times as many steps it takes to find out how many trees fit into small tables.
@@ -62,7 +64,9 @@ impl StepLimit {
     pub fn by_request(topology: &Topology, policy: &Policy) -> Self {
         let rivals = rivals(topology, policy);
         let steps = rivals.iter().map(|rival| Self::for_one(topology, rival).left);
-        Self::new(steps.fold(Self::for_one(topology, policy).left, u64::saturating_add))
+        let of_a_sum = steps.fold(Self::for_one(topology, policy).left, u64::saturating_add);
+        let sums = if policy.further_traffic.is_empty() { 1 } else { SUMS };
+        Self::new(of_a_sum.saturating_mul(sums))
     }
 
     /// As many steps as a request takes by itself: more than by size alone where trees are shared and must not close a

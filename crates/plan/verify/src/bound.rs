@@ -10,11 +10,11 @@
 //! Drained links carry no frames, so no distance is measured over them.
 //! Distances by Dijkstra's algorithm (1959) from every switch that has hosts: O(switches · channels · log channels).
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{cmp::Reverse, collections::BinaryHeap, iter};
 
 use fabric::{FindingKind, SwitchId, Traffic, TrafficMatrix};
 
-use crate::{findings::Findings, state::FabricState};
+use crate::{findings::Findings, state::FabricState, unicast};
 
 /// How far two figures may differ that were computed in another order, relative to their size.
 pub(crate) const TOLERANCE: f64 = 1e-6;
@@ -22,8 +22,12 @@ pub(crate) const TOLERANCE: f64 = 1e-6;
 /// What share of the provable bound a claim must at least reach to be worth anything.
 const CLAIM_SHARE_MIN: f64 = 0.5;
 
-/// Judges the claimed bound; returns what the lengths prove, if there is one length a channel.
-pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) -> Option<f64> {
+/// Judges the claimed bound; returns what the lengths prove for any traffic, if there is one length a channel.
+pub(crate) fn judge(
+    state: &FabricState<'_>,
+    further: &[(FabricState<'_>, unicast::Traffic)],
+    findings: &mut Findings,
+) -> Option<f64> {
     let (lengths, channels) = (&state.plan.bound.lengths, state.topology.channel_count());
     let subject = || "load bound".to_owned();
     if lengths.len() != channels {
@@ -32,7 +36,8 @@ pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) -> Option<
         });
         return None;
     }
-    let proven = proven(state, lengths).max(single_max(state));
+    let states = iter::once(state).chain(further.iter().map(|(state, _)| state));
+    let proven = states.map(|state| proven(state, lengths).max(single_max(state))).fold(0.0, f64::max);
     let claimed = state.plan.summary.load_bound;
     if !(claimed >= 0.0 && claimed <= proven * (1.0 + TOLERANCE)) {
         findings.fatal(FindingKind::BadBound, || {

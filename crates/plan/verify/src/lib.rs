@@ -37,6 +37,7 @@ mod drain;
 mod entries;
 mod failover;
 mod findings;
+mod further;
 mod hops;
 mod hygiene;
 mod in_band;
@@ -123,11 +124,13 @@ pub fn judge_with(plan: &Plan, threads: usize) -> Judgement {
     planes::judge(&state, &mut findings);
     addresses::judge(plan, &mut findings);
     let traffic = judge_frames(&state, &mut findings);
+    let plans = further::plans(plan, &mut findings);
+    let further = further::states(&plans);
     hops::judge(&state, &traffic.long, &mut findings);
     let (proof, mut deadlock) = deadlock::judge(&state, &traffic, &mut findings);
-    let bound = bound::judge(&state, &mut findings);
-    summary::judge(&state, &traffic, proof, bound, &mut findings);
-    if let Some(floods) = failover::judge(&state, &traffic, threads, &mut findings) {
+    let bound = bound::judge(&state, &further, &mut findings);
+    summary::judge(&state, &traffic, &further, proof, bound, &mut findings);
+    if let Some(floods) = failover::judge(&state, &traffic, &further, threads, &mut findings) {
         deadlock.add_switch_overs(floods);
     }
     let dropped = deadlock::dropped(&state);

@@ -5,7 +5,7 @@
 //! ```
 //! A wrong figure is fatal: whoever chooses between plans chooses by these.
 
-use std::fmt::Display;
+use std::{fmt::Display, iter};
 
 use fabric::FindingKind;
 
@@ -18,6 +18,7 @@ use crate::{
 pub(crate) fn judge(
     state: &FabricState<'_>,
     traffic: &Traffic,
+    further: &[(FabricState<'_>, Traffic)],
     proof: Proof,
     bound: Option<f64>,
     findings: &mut Findings,
@@ -49,13 +50,16 @@ pub(crate) fn judge(
     // A path has one switch more than it has hops; a host's path to itself is its switch.
     same.close("avg_switches_per_path", said.avg_switches_per_path, ratio(hops + pairs_with_self, pairs_with_self));
     same.exact("max_switches_per_path", said.max_switches_per_path, if hosts == 0 { 0 } else { traffic.hops_max + 1 });
-    let load = traffic.load.iter().copied().fold(0.0, f64::max);
+    let all = || iter::once(traffic).chain(further.iter().map(|(_, traffic)| traffic));
+    let load = all().flat_map(|traffic| &traffic.load).copied().fold(0.0, f64::max);
     match &*state.traffic {
-        fabric::Traffic::AllToAll => same.exact("max_channel_load", said.max_channel_load, load),
-        fabric::Traffic::Matrix(_) => same.close("max_channel_load", said.max_channel_load, load),
+        fabric::Traffic::AllToAll if further.is_empty() => {
+            same.exact("max_channel_load", said.max_channel_load, load);
+        }
+        _ => same.close("max_channel_load", said.max_channel_load, load),
     }
-    let times = state.topology.channel_ids().zip(&traffic.load).map(|(c, load)| load * state.topology.slowness(c));
-    let time = times.fold(0.0, f64::max);
+    let times = all().flat_map(|traffic| state.topology.channel_ids().zip(&traffic.load));
+    let time = times.map(|(channel, load)| load * state.topology.slowness(channel)).fold(0.0, f64::max);
     same.close("max_channel_time", said.max_channel_time, time);
     if bound.is_some() {
         let gap = if time == 0.0 { 1.0 } else { time / said.load_bound };

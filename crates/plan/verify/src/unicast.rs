@@ -13,7 +13,7 @@
 //!
 //! Cost: O(VLANs · ports + static entries + touched switches), and O(hosts²) to count senders.
 
-use fabric::{FindingKind, FloodKind, HostId, PortId, SwitchId};
+use fabric::{FindingKind, FloodKind, HostId, PortId, SwitchId, TrafficMatrix};
 
 use crate::{
     demand::{self, Coverage, Demand},
@@ -164,6 +164,10 @@ pub(crate) struct Router {
     senders: Vec<HostId>,
     /// By host: how many receivers its port refused in this VLAN.
     refused: Vec<u32>,
+    /// What hosts receive from each other, if all do not send alike.
+    received: Option<TrafficMatrix>,
+    /// By host: what it sends to the receiver of the current epoch.
+    sent: Vec<f64>,
 }
 
 impl Router {
@@ -183,6 +187,11 @@ impl Router {
             chain: Vec::new(),
             senders: Vec::new(),
             refused: vec![0; topology.hosts().len()],
+            received: match &*state.traffic {
+                fabric::Traffic::AllToAll => None,
+                fabric::Traffic::Matrix(matrix) => Some(matrix.transposed()),
+            },
+            sent: vec![1.0; topology.hosts().len()],
         }
     }
 
@@ -245,11 +254,15 @@ impl Router {
         self.settled.clear();
         let mut whole = true;
         let mut long = LongPaths::to(destination);
+        if let Some(received) = &self.received {
+            self.sent.fill(0.0);
+            received.sent_by(destination).iter().for_each(|(source, amount)| self.sent[source.index()] = *amount);
+        }
         for &source in senders {
             let switch = state.topology.switch_of(source);
             self.settle(state, view, destination, switch);
             let slot = &mut self.slots[switch.index()];
-            slot.demand += state.traffic.demand(source, destination);
+            slot.demand += self.sent[source.index()];
             if slot.fate == Fate::Delivered {
                 traffic.hops_total += u64::from(slot.hops);
                 traffic.hops_max = traffic.hops_max.max(slot.hops as usize);

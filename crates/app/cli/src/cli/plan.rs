@@ -76,9 +76,10 @@ pub(crate) struct Plan {
     #[arg(long, default_value_t = 1500, value_parser = port(576..=9216), value_name = "BYTES")]
     pub(crate) mtu: u16,
     /// What hosts send to each other, as lines of source,destination,demand or a square table; unless given, all send as
-    /// much to all. `espalier traffic` estimates it from counters.
+    /// much to all. `espalier traffic` estimates it from counters. Given several times, or beside `all-to-all`, the most loaded
+    /// link by any of them counts.
     #[arg(long, value_name = "FILE")]
-    pub(crate) traffic: Option<PathBuf>,
+    pub(crate) traffic: Vec<PathBuf>,
     /// Whether all-to-all traffic crosses rails, where machines have a port on each of several rails.
     #[arg(long, default_value = "across", conflicts_with = "traffic", value_parser = choices(Rails::ALL, Rails::word, Rails::about))]
     pub(crate) rails: Rails,

@@ -1,5 +1,7 @@
 //! Loads of links, in the words of the network that they are of.
 
+use std::iter;
+
 use fabric::{ChannelId, Plan, Traffic, format::table::amount, format_rate};
 
 /// The maximum channel load of a plan, in words.
@@ -11,6 +13,9 @@ pub(super) fn max_load(plan: &Plan) -> String {
 pub(super) fn load_words(plan: &Plan, max_channel_time: f64) -> String {
     let time = amount(max_channel_time);
     let load = match &plan.policy.traffic {
+        _ if !plan.policy.further_traffic.is_empty() => {
+            format!("{time} by the worst of {} traffic matrices", kinds(plan))
+        }
         Traffic::AllToAll if time == "1" => format!("1 {}", pairs(plan).trim_end_matches('s')),
         Traffic::AllToAll => format!("{time} {}", pairs(plan)),
         Traffic::Matrix(matrix) => format!("{time} of a demand of {}", amount(matrix.total())),
@@ -18,6 +23,24 @@ pub(super) fn load_words(plan: &Plan, max_channel_time: f64) -> String {
     let fastest = plan.topology.rate_max_bps();
     let one_rate = plan.topology.links().iter().all(|link| link.rate_bps == fastest);
     if one_rate { load } else { format!("as long as {load} on a {} link", format_rate(fastest)) }
+}
+
+/// How many kinds of traffic a plan is for.
+fn kinds(plan: &Plan) -> usize {
+    1 + plan.policy.further_traffic.len()
+}
+
+/// The maximum load of each kind of traffic, in words; none where there is only one. Matrices are numbered as they were named.
+pub(super) fn load_of_each(plan: &Plan) -> Option<String> {
+    if plan.policy.further_traffic.is_empty() {
+        return None;
+    }
+    let mut matrices = 1..;
+    let first = (plan.policy.traffic == Traffic::AllToAll).then(|| "all-to-all".to_owned());
+    let numbered = iter::repeat_with(|| format!("matrix {}", matrices.next().unwrap_or_default()));
+    let names = first.into_iter().chain(numbered);
+    let loads = names.zip(planner::times_by_traffic(plan)).map(|(name, time)| format!("{name} {}", amount(time)));
+    Some(loads.collect::<Vec<_>>().join(", "))
 }
 
 /// What all-to-all traffic consists of.
@@ -40,7 +63,9 @@ pub(super) fn most_loaded(plan: &Plan) -> Vec<ChannelId> {
 /// in words; none for a plan by a traffic matrix or weights, or without pairs.
 pub(super) fn all_to_all(plan: &Plan) -> Option<String> {
     let topology = &plan.topology;
-    if plan.policy.traffic != Traffic::AllToAll || plan.policy.host_weights(topology).is_some() {
+    let policy = &plan.policy;
+    let weighed = !policy.further_traffic.is_empty() || policy.host_weights(topology).is_some();
+    if policy.traffic != Traffic::AllToAll || weighed {
         return None;
     }
     let demand = plan.policy.demand(topology).ok()?;
@@ -73,6 +98,9 @@ fn rate_words(bps: f64) -> String {
 pub(super) fn demand_unit(plan: &Plan) -> String {
     let fastest = plan.topology.rate_max_bps();
     let what = match &plan.policy.traffic {
+        _ if !plan.policy.further_traffic.is_empty() => {
+            format!("units of the worst of {} traffic matrices", kinds(plan))
+        }
         Traffic::AllToAll => pairs(plan).to_owned(),
         Traffic::Matrix(matrix) => format!("units of a total demand of {}", amount(matrix.total())),
     };

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, IsTerminal},
+    iter,
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -9,10 +10,10 @@ use std::{
 use anyhow::Result;
 use fabric::{
     FailoverSummary, FdbMode, Flood, FlowControl, InBand, LinkId, Plan, Planes, Policy, Report, Summary, Tagging,
-    Topology, TopologyBuilder, Traffic, VlanId, VlanPool,
+    Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool,
     format::{
         plan::ReadMode,
-        report::{failover_json, report_json, summary_json},
+        report::{failover_json, load_json, report_json, summary_json},
     },
 };
 use verify::{Deadlock, FrameKind, Judgement, kinds_words};
@@ -20,7 +21,7 @@ use verify::{Deadlock, FrameKind, Judgement, kinds_words};
 use super::{
     Output, drain,
     explain::{self, Limit},
-    loads::{all_to_all, load_words, max_load, most_loaded},
+    loads::{all_to_all, load_of_each, load_words, max_load, most_loaded},
     observe::observed_vlans,
     pareto,
     patience::Patience,
@@ -36,6 +37,8 @@ use crate::{
     files::{read_plan_file, read_topology_as, read_traffic, write_plan_file},
 };
 
+/// What `--traffic` calls traffic from every host to every other.
+const ALL_TO_ALL: &str = "all-to-all";
 /// Idle cables named to a person; the rest are counted.
 const IDLE_SHOWN_MAX: usize = 4;
 
@@ -47,6 +50,9 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
         return pareto::run(&topology, &policy, output);
     }
     if let Some(wanted) = args.suggest_cables {
+        if !policy.further_traffic.is_empty() {
+            return Err(bad_input("--suggest-cables goes by one traffic matrix; name one --traffic"));
+        }
         return suggest_cables::run(&topology, &policy, wanted, output);
     }
     let started = Instant::now();
@@ -144,6 +150,7 @@ fn policy(args: &cli::Plan, topology: &Topology, previous: Option<&Plan>) -> Res
         reserved.extend(observed_vlans(folder)?.iter());
     }
     let drain = drain::drain(topology, &args.drain)?;
+    let (traffic, further_traffic) = traffic(args, topology)?;
     let planes = match args.disjoint {
         true => planner::planes(topology, &drain.links, previous)?,
         false => Planes::default(),
@@ -159,7 +166,8 @@ fn policy(args: &cli::Plan, topology: &Topology, previous: Option<&Plan>) -> Res
         vlans_max: args.max_vlans,
         subnet: args.subnet,
         mtu_bytes: args.mtu,
-        traffic: traffic(args, topology)?,
+        traffic,
+        further_traffic,
         rails: args.rails,
         weights: args.weights,
         seed: args.seed,
@@ -171,12 +179,19 @@ fn policy(args: &cli::Plan, topology: &Topology, previous: Option<&Plan>) -> Res
     })
 }
 
-fn traffic(args: &cli::Plan, topology: &Topology) -> Result<Traffic> {
-    let Some(path) = &args.traffic else { return Ok(Traffic::AllToAll) };
-    if path.as_os_str() == "-" && args.topology.as_os_str() == "-" {
+/// What `--traffic` names, all-to-all first if that is named or nothing is.
+fn traffic(args: &cli::Plan, topology: &Topology) -> Result<(Traffic, Vec<TrafficMatrix>)> {
+    if iter::once(&args.topology).chain(&args.traffic).filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(bad_input("only one of topology and --traffic can be standard input"));
     }
-    read_traffic(path, topology)
+    let (all_to_all, files): (Vec<_>, Vec<_>) = args.traffic.iter().partition(|path| path.as_os_str() == ALL_TO_ALL);
+    let mut matrices = files.into_iter().map(|path| read_traffic(path, topology)).collect::<Result<Vec<_>>>()?;
+    let first = if matrices.is_empty() || !all_to_all.is_empty() {
+        Traffic::AllToAll
+    } else {
+        Traffic::Matrix(matrices.remove(0))
+    };
+    Ok((first, matrices))
 }
 
 fn time_limit(args: &cli::Plan) -> Result<Option<Duration>> {
@@ -193,8 +208,12 @@ fn json(plan: &Plan, report: &Report, elapsed_ms: f64) -> serde_json::Value {
     serde_json::json!({ "summary": summary, "findings": report_json(report), "deployable": report.is_deployable() })
 }
 
-/// Adds what a plan is ready for, what is drained, and which paths are apart, to its figures.
+/// Adds the loads of each traffic where there are several, what a plan is ready for, what is drained, and which paths are apart,
+/// to its figures.
 pub(super) fn add_options(plan: &Plan, summary: &mut serde_json::Value) {
+    if !plan.policy.further_traffic.is_empty() {
+        summary["max_channel_time_by_traffic"] = planner::times_by_traffic(plan).into_iter().map(load_json).collect();
+    }
     if let Some(failover) = &plan.failover {
         summary["resilience"] = failover_json(&failover.summary);
     }
@@ -243,6 +262,9 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
     let first = most_loaded(plan).into_iter().next();
     let at = first.map_or(String::new(), |channel| format!(" ({})", plan.topology.channel_label(channel)));
     say!("max load         {}{at}; no routing can do better than {load_bound:.1} ({load_gap:.2}×)", max_load(plan));
+    if let Some(loads) = load_of_each(plan) {
+        say!("of each traffic  {loads}");
+    }
     if let Some(rate) = all_to_all(plan) {
         say!("all-to-all       {rate}");
     }

@@ -227,6 +227,7 @@ impl View {
         // The plan's bound is for everybody to everybody; for other patterns only hosts' cables bound.
         let proved = args.pattern == Pattern::AllToAll
             && plan.policy.traffic == fabric::Traffic::AllToAll
+            && plan.policy.further_traffic.is_empty()
             && plan.policy.host_weights(topology).is_none()
             && plan.summary.load_bound > 0.0;
         let (bound_bps, bound_of) = if proved {

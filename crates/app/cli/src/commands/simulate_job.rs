@@ -3,7 +3,7 @@
 use std::{path::Path, process::ExitCode, time::Instant};
 
 use anyhow::Result;
-use fabric::{Plan, Traffic, format::table::Table};
+use fabric::{Plan, format::table::Table};
 use indicatif::ProgressBar;
 use sim::{
     fault::{parse_fault, read_faults},
@@ -184,9 +184,7 @@ fn read_program(plan: &Plan, args: &cli::Simulate) -> Result<(String, Program)> 
         return Ok((path.display().to_string(), program));
     }
     if let Some(path) = &workload.matrix {
-        let Traffic::Matrix(matrix) = read_traffic(path, &plan.topology)? else {
-            return Err(bad_input(format!("{}: no matrix", path.display())));
-        };
+        let matrix = read_traffic(path, &plan.topology)?;
         let program = matrix_program(&matrix, args.bytes.unwrap_or(1) as f64).map_err(|error| wrong(&error))?;
         return Ok((path.display().to_string(), program));
     }

@@ -69,6 +69,7 @@ fn plan(root: &Located<'_>, version: u64) -> Read<Plan> {
         "models",
         "topology",
         "traffic",
+        "further_traffic",
         "trees",
         "assignment",
         "addresses",
@@ -89,7 +90,11 @@ fn plan(root: &Located<'_>, version: u64) -> Read<Plan> {
     let addresses =
         addresses_at.items_for(topology.hosts().len(), "hosts")?.map(|at| at.parsed()).collect::<Read<_>>()?;
     let mut plan = Plan {
-        policy: Policy { traffic: traffic(&topology, root)?, ..policy(&topology, &root.field("policy")?)? },
+        policy: Policy {
+            traffic: traffic(&topology, root)?,
+            further_traffic: further_traffic(&topology, root)?,
+            ..policy(&topology, &root.field("policy")?)?
+        },
         engine,
         trees: trees(&topology, &root.field("trees")?)?,
         assignment: assignment(&topology, &root.field("assignment")?)?,
@@ -171,6 +176,7 @@ fn policy(topology: &Topology, at: &Located<'_>) -> Read<Policy> {
         subnet: at.field("subnet")?.parsed()?,
         mtu_bytes: at.field("mtu_bytes")?.whole()?,
         traffic: Traffic::AllToAll,
+        further_traffic: Vec::new(),
         rails: at.optional("rails")?.map(|at| at.parsed()).transpose()?.unwrap_or(Rails::Across),
         weights: at.optional("weights")?.map(|at| at.parsed()).transpose()?.unwrap_or(Weights::Stated),
         seed: at.field("seed")?.whole()?,
@@ -356,7 +362,16 @@ fn optional_address(at: &Located<'_>, name: &str) -> Read<Option<IpAddr>> {
 }
 
 fn traffic(topology: &Topology, root: &Located<'_>) -> Read<Traffic> {
-    let Some(traffic_at) = root.optional("traffic")? else { return Ok(Traffic::AllToAll) };
+    let Some(at) = root.optional("traffic")? else { return Ok(Traffic::AllToAll) };
+    matrix(topology, &at).map(Traffic::Matrix)
+}
+
+fn further_traffic(topology: &Topology, root: &Located<'_>) -> Read<Vec<TrafficMatrix>> {
+    let Some(at) = root.optional("further_traffic")? else { return Ok(Vec::new()) };
+    at.items()?.into_iter().map(|at| matrix(topology, &at)).collect()
+}
+
+fn matrix(topology: &Topology, traffic_at: &Located<'_>) -> Read<TrafficMatrix> {
     let hosts = topology.hosts().len();
     let mut demands: Vec<Demand> = Vec::new();
     for at in traffic_at.items()? {
@@ -379,7 +394,7 @@ fn traffic(topology: &Topology, root: &Located<'_>) -> Read<Traffic> {
             demands.push(Demand { source, destination, amount });
         }
     }
-    TrafficMatrix::new(hosts, demands).map(Traffic::Matrix).map_err(|error| traffic_at.error(error))
+    TrafficMatrix::new(hosts, demands).map_err(|error| traffic_at.error(error))
 }
 
 fn trees(topology: &Topology, at: &Located<'_>) -> Read<Vec<VlanTree>> {

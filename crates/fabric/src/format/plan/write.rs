@@ -60,7 +60,14 @@ fn write_body(plan: &Plan, out: &mut impl io::Write) -> io::Result<()> {
     write_list(out, "\"models\":[", Models::of(topology).iter().map(|model| model_line(model)), "],\n")?;
     write_topology(topology, out)?;
     if let Traffic::Matrix(matrix) = &policy.traffic {
-        write_traffic(matrix, out)?;
+        write_list(out, "\"traffic\":[", matrix_lines(matrix), "],\n")?;
+    }
+    if !policy.further_traffic.is_empty() {
+        out.write_all(b"\"further_traffic\":[\n")?;
+        for (number, matrix) in policy.further_traffic.iter().enumerate() {
+            let end = if number + 1 < policy.further_traffic.len() { "],\n" } else { "]],\n" };
+            write_list(out, "[", matrix_lines(matrix), end)?;
+        }
     }
     let tree_lines = trees.iter().map(|tree| {
         let links = join_runs(tree.tree.links().iter().map(|link| link.index()));
@@ -238,15 +245,15 @@ fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<(
     out.write_all(b"},\n")
 }
 
-fn write_traffic(matrix: &TrafficMatrix, out: &mut impl io::Write) -> io::Result<()> {
+/// A line for each host that sends something.
+fn matrix_lines(matrix: &TrafficMatrix) -> impl Iterator<Item = String> + '_ {
     let senders = HostId::all(matrix.hosts()).filter(|source| !matrix.sent_by(*source).is_empty());
-    let lines = senders.map(|source| {
+    senders.map(|source| {
         let row = matrix.sent_by(source);
         let to = join_runs(row.iter().map(|entry| entry.0.index()));
         let demands: Vec<f64> = row.iter().map(|entry| entry.1).collect();
         format!("{{\"source\":{},\"to\":\"{to}\",\"demands\":[{}]}}", source.index(), commas(&demands))
-    });
-    write_list(out, "\"traffic\":[", lines, "],\n")
+    })
 }
 
 fn write_assignment(assignment: &Assignment<VlanId>, out: &mut impl io::Write) -> io::Result<()> {

@@ -17,7 +17,7 @@ mod forest;
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    thread,
+    iter, thread,
 };
 
 use fabric::{
@@ -33,6 +33,7 @@ use crate::{
     bound::TOLERANCE,
     demand::{Coverage, Demand, Standby},
     findings::Findings,
+    further,
     read::read_state,
     spread,
     state::FabricState,
@@ -47,6 +48,7 @@ use crate::{
 pub(crate) fn judge(
     state: &FabricState<'_>,
     traffic: &Traffic,
+    further: &[(FabricState<'_>, Traffic)],
     threads: usize,
     findings: &mut Findings,
 ) -> Option<Floods> {
@@ -69,8 +71,17 @@ pub(crate) fn judge(
     let Some(forests) = judge_standby(state, failover, assignment, findings) else { return Some(Floods::Open) };
     let topology = state.topology;
     let before = Before::new(state, assignment, traffic, &forests);
+    let others: Vec<Before<'_>> =
+        further.iter().map(|(state, traffic)| Before::new(state, assignment, traffic, &forests)).collect();
     let links: Vec<LinkId> = topology.link_ids().collect();
-    let judge = |link, tracer: &mut Tracer| before.judge(link, failover.switch_over(link), tracer);
+    let judge = |link, tracer: &mut Tracer| {
+        let over = failover.switch_over(link);
+        let mut after = before.judge(link, over, tracer);
+        for other in &others {
+            after.time = after.time.max(other.judge(link, over, tracer).time);
+        }
+        after
+    };
     let after = by_threads(threads, &links, judge);
     let (mut dividing, mut worst, mut floods) = (0, 0.0_f64, Floods::Covered);
     let must_hold = state.plan.policy.flow_control.lanes().is_some();
@@ -102,9 +113,15 @@ pub(crate) fn judge(
     Some(floods)
 }
 
-/// How long the most loaded channel takes after one link's failure and the stored switch-over, in demand on the fastest link;
-/// none if the plan stores nothing, or nothing that could be judged.
+/// How long the most loaded channel takes after one link's failure and the stored switch-over, in demand on the fastest link,
+/// by whatever traffic of the plan takes longest; none if the plan stores nothing, or nothing that could be judged.
 pub fn time_after(plan: &fabric::Plan, link: LinkId) -> Option<f64> {
+    let further = further::plans(plan, &mut Findings::default());
+    iter::once(plan).chain(&further).filter_map(|plan| time_after_of(plan, link)).reduce(f64::max)
+}
+
+/// The same by the plan's traffic without any further.
+fn time_after_of(plan: &fabric::Plan, link: LinkId) -> Option<f64> {
     let mut findings = Findings::default();
     let state = read_state(plan, &mut findings);
     let (failover, assignment) = (plan.failover.as_ref()?, state.assignment?);

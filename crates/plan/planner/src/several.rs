@@ -1,0 +1,139 @@
+//! Routes for several kinds of traffic at once: the greatest load that any of them puts on a link is to be low.
+//!
+//! Engines know one matrix. They get the sum of all, each with a weight, and what counts is what every matrix by itself loads then;
+//! matrices that load less than the worst lose weight, and the engines try again (multiplicative weights: Arora, Hazan and
+//! Kale, 2012). The best of the plans is kept. No routing has a lower load than the bound of any single matrix, so the greatest of
+//! their bounds is one of the plan.
+//!
+//! ```text
+//!   day     ─ weight 1.00 ─┐                             ┌─ day     loads 14
+//!                          ├─ sum ─ engines ─▶ routes ─┤                       worst: 14; night counts less in the next sum
+//!   night   ─ weight 1.00 ─┘                             └─ night   loads  9
+//! ```
+//! Cost: [`SUMS`] plans. A plan that follows another one is made from one sum: weights are the loads on the plan that stands.
+
+use std::borrow::Cow;
+
+use fabric::{Plan, Policy, Topology, Traffic, TrafficMatrix};
+
+use crate::{
+    PlanError, StepLimit, Watch, again,
+    bound::{self, LoadBound},
+    demand::Demand,
+    measure::Measure,
+    plan_data,
+    routing::Routing,
+    watch::{SUMS, Shortened},
+};
+
+/// How much weight a matrix loses from one round to the next that loads nothing: e⁻⁴ of it is left.
+const STEEPNESS: f64 = 4.0;
+/// A load this near to the bound is at the bound.
+const ATTAINED: f64 = 1.0 + 1e-9;
+
+/// Plans for all traffic of a policy, which has further traffic.
+pub(crate) fn plan(
+    topology: &Topology,
+    policy: &Policy,
+    previous: Option<&Plan>,
+    watch: &mut dyn Watch,
+) -> Result<Plan, PlanError> {
+    if let Some(plan) = previous.and_then(|previous| again::unchanged(topology, policy, previous, watch)) {
+        return Ok(plan);
+    }
+    let demands = demands(topology, policy)?;
+    let bounds = demands.iter().map(|traffic| bound::bound(topology, &Demand::new(topology, traffic), watch.threads()));
+    let bound = bounds.max_by(|a, b| a.load.total_cmp(&b.load)).expect("a policy has traffic");
+    let mut weights = previous.map_or_else(|| vec![1.0; demands.len()], |previous| standing(previous, demands.len()));
+    let rounds = if previous.is_some() { 1 } else { SUMS };
+    let mut best: Option<(f64, Plan)> = None;
+    for round in 1..=rounds {
+        let traffic = sum(topology, &demands, &weights)?;
+        let asked = Policy { traffic: traffic.clone(), further_traffic: Vec::new(), ..policy.clone() };
+        let before = previous.map(|previous| as_before(previous, policy, traffic));
+        // The last round takes what is left.
+        let steps = if round < rounds { StepLimit::for_one(topology, &asked) } else { StepLimit::new(u64::MAX) };
+        let plan = plan_data(topology, &asked, before.as_ref(), &mut Shortened { watch: &mut *watch, steps })?;
+        let routing = Routing::of_plan(&plan);
+        let times: Vec<f64> = demands.iter().map(|traffic| Measure::of(topology, traffic, &routing).time_max).collect();
+        let worst = times.iter().copied().fold(0.0, f64::max);
+        if best.as_ref().is_none_or(|(least, _)| worst < *least) {
+            best = Some((worst, plan));
+        }
+        if worst <= bound.load * ATTAINED || watch.expired() {
+            break;
+        }
+        for (weight, time) in weights.iter_mut().zip(&times) {
+            *weight *= (STEEPNESS * (time / worst - 1.0)).exp();
+        }
+    }
+    let (_, plan) = best.expect("there is at least one round");
+    Ok(for_all(plan, policy, &demands, bound))
+}
+
+/// `times[kind]`: how long each traffic of a plan's policy keeps its most loaded link busy, in demand on the fastest link: all-to-all
+/// or the first matrix, then the others. Cost: as [`channel_times`](crate::channel_times), for each.
+pub fn times_by_traffic(plan: &Plan) -> Vec<f64> {
+    let routing = Routing::of_plan(plan);
+    let demands = plan.policy.demands(&plan.topology).unwrap_or_default();
+    demands.iter().map(|traffic| Measure::of(&plan.topology, traffic, &routing).time_max).collect()
+}
+
+fn demands<'a>(topology: &Topology, policy: &'a Policy) -> Result<Vec<Cow<'a, Traffic>>, PlanError> {
+    policy.demands(topology).map_err(|error| PlanError::TooManyPairs(error.to_string()))
+}
+
+/// Weights by the loads that a plan has where it stands, if it is for as many kinds of traffic; else all alike.
+fn standing(previous: &Plan, kinds: usize) -> Vec<f64> {
+    let times = times_by_traffic(previous);
+    let worst = times.iter().copied().fold(0.0, f64::max);
+    if times.len() != kinds || worst == 0.0 {
+        return vec![1.0; kinds];
+    }
+    times.iter().map(|time| (STEEPNESS * (time / worst - 1.0)).exp()).collect()
+}
+
+/// The plan before, as if it had been made for the sum, if it was made for the same traffic; else for its first.
+fn as_before(previous: &Plan, policy: &Policy, sum: Traffic) -> Plan {
+    let before = &previous.policy;
+    let same = (&before.traffic, &before.further_traffic, before.rails, before.weights)
+        == (&policy.traffic, &policy.further_traffic, policy.rails, policy.weights);
+    let first = || before.demand(&previous.topology).map_or_else(|_| before.traffic.clone(), Cow::into_owned);
+    let traffic = if same { sum } else { first() };
+    Plan { policy: Policy { traffic, further_traffic: Vec::new(), ..before.clone() }, ..previous.clone() }
+}
+
+/// All demands, each times its weight.
+fn sum(topology: &Topology, demands: &[Cow<'_, Traffic>], weights: &[f64]) -> Result<Traffic, PlanError> {
+    let parts: Vec<(f64, &Traffic)> = weights.iter().copied().zip(demands.iter().map(|traffic| &**traffic)).collect();
+    TrafficMatrix::weighted_sum(topology.hosts().len(), &parts)
+        .map(Traffic::Matrix)
+        .map_err(|error| PlanError::TooManyPairs(error.to_string()))
+}
+
+/// A plan that was made for a sum as one for all that is in it: its loads are the greatest of any, and so is its bound.
+fn for_all(mut plan: Plan, policy: &Policy, demands: &[Cow<'_, Traffic>], bound: LoadBound) -> Plan {
+    plan.policy = policy.clone();
+    let (topology, routing) = (&plan.topology, Routing::of_plan(&plan));
+    let summary = &mut plan.summary;
+    (summary.max_channel_load, summary.max_channel_time) = (0.0, 0.0);
+    for traffic in demands {
+        let measure = Measure::of(topology, traffic, &routing);
+        summary.max_channel_load = summary.max_channel_load.max(measure.load_max());
+        summary.max_channel_time = summary.max_channel_time.max(measure.time_max);
+    }
+    (summary.load_bound, plan.bound) = (bound.load, bound.certificate);
+    summary.load_gap = if bound.load > 0.0 { summary.max_channel_time / bound.load } else { 1.0 };
+    if let Some(failover) = &mut plan.failover {
+        let time = |routing: &Routing| {
+            let times = demands.iter().map(|traffic| Measure::of(topology, traffic, routing).time_max);
+            times.fold(0.0, f64::max)
+        };
+        let overs = &failover.switch_overs;
+        let after = overs.iter().map(|over| time(&Routing::of_trees(&plan.trees, &over.apply(&plan.assignment))));
+        // Without a link that no frame needs all stays as it is.
+        let unchanged = if failover.summary.links_covered > overs.len() { summary.max_channel_time } else { 0.0 };
+        failover.summary.max_channel_time = after.fold(unchanged, f64::max);
+    }
+    plan
+}
