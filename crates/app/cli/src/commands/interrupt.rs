@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Once,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -14,6 +14,7 @@ use signal_hook::{
     consts::{SIGINT, SIGTERM},
     flag,
     iterator::Signals,
+    low_level,
 };
 
 /// Exit code of a program that Ctrl-C stopped.
@@ -27,22 +28,23 @@ pub(super) struct Interrupt {
 
 impl Interrupt {
     /// Watches for Ctrl-C from now on. The first asks to stop and keep what there is, and says so at once, whatever the program
-    /// is busy with; the second ends the program.
+    /// is busy with; the second ends the program. None is missed: what is caught waits until it is read.
     pub(super) fn watch() -> Result<Self> {
-        static ANSWERED: Once = Once::new();
-        let pressed = Arc::new(AtomicBool::new(false));
+        static ANSWERED: AtomicBool = AtomicBool::new(false);
+        let watch = Self { pressed: Arc::new(AtomicBool::new(false)) };
         let mut signals = Signals::new([SIGINT]).context("watch for Ctrl-C")?;
-        ANSWERED.call_once(|| {
-            thread::spawn(move || {
-                if signals.forever().next().is_some() {
+        let first = watch.clone();
+        thread::spawn(move || {
+            for _ in signals.forever() {
+                if first.pressed.swap(true, Ordering::SeqCst) {
+                    low_level::exit(i32::from(INTERRUPTED));
+                }
+                if !ANSWERED.swap(true, Ordering::SeqCst) {
                     eprintln!("espalier: stopping; Ctrl-C again to abort");
                 }
-            });
+            }
         });
-        flag::register_conditional_shutdown(SIGINT, i32::from(INTERRUPTED), Arc::clone(&pressed))
-            .context("watch for Ctrl-C")?;
-        flag::register(SIGINT, Arc::clone(&pressed)).context("watch for Ctrl-C")?;
-        Ok(Self { pressed })
+        Ok(watch)
     }
 
     /// Watches for Ctrl-C, and for the SIGTERM of a service manager, in a program that ends in order however often it is
