@@ -20,6 +20,7 @@ use crate::{
     PlanError, StepLimit, Watch, again,
     bound::{self, LoadBound},
     demand::Demand,
+    exponential::exp,
     measure::Measure,
     plan_data,
     routing::Routing,
@@ -64,7 +65,7 @@ pub(crate) fn plan(
             break;
         }
         for (weight, time) in weights.iter_mut().zip(&times) {
-            *weight *= (STEEPNESS * (time / worst - 1.0)).exp();
+            *weight *= exp(STEEPNESS * (time / worst - 1.0));
         }
     }
     let (_, plan) = best.expect("there is at least one round");
@@ -90,7 +91,7 @@ fn standing(previous: &Plan, kinds: usize) -> Vec<f64> {
     if times.len() != kinds || worst == 0.0 {
         return vec![1.0; kinds];
     }
-    times.iter().map(|time| (STEEPNESS * (time / worst - 1.0)).exp()).collect()
+    times.iter().map(|time| exp(STEEPNESS * (time / worst - 1.0))).collect()
 }
 
 /// The plan before, as if it had been made for the sum, if it was made for the same traffic; else for its first.

@@ -368,7 +368,7 @@ fn traffic(topology: &Topology, root: &Located<'_>) -> Read<Traffic> {
 
 fn further_traffic(topology: &Topology, root: &Located<'_>) -> Read<Vec<TrafficMatrix>> {
     let Some(at) = root.optional("further_traffic")? else { return Ok(Vec::new()) };
-    at.items()?.into_iter().map(|at| matrix(topology, &at)).collect()
+    at.items()?.map(|at| matrix(topology, &at)).collect()
 }
 
 fn matrix(topology: &Topology, traffic_at: &Located<'_>) -> Read<TrafficMatrix> {

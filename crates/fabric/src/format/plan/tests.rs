@@ -94,7 +94,8 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
             vlans_max: (rng.below(2) == 0).then_some(17),
             flood: FLOODS[hosts % 3],
             storm_limit: StormLimit::new((hosts % 100) as u8),
-            traffic: if rng.below(2) == 0 { Traffic::AllToAll } else { some_traffic(hosts, &mut rng) },
+            traffic: if rng.below(2) == 0 { Traffic::AllToAll } else { Traffic::Matrix(some_matrix(hosts, &mut rng)) },
+            further_traffic: (0..rng.below(3)).map(|_| some_matrix(hosts, &mut rng)).collect(),
             ..Policy::default()
         },
         engine: EngineName::Updown,
@@ -129,7 +130,7 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
 }
 
 /// Demands large and small between some of the hosts.
-fn some_traffic(hosts: usize, rng: &mut Rng) -> Traffic {
+fn some_matrix(hosts: usize, rng: &mut Rng) -> TrafficMatrix {
     let mut demands = Vec::new();
     for source in HostId::all(hosts) {
         for destination in HostId::all(hosts).filter(|destination| *destination != source) {
@@ -139,7 +140,7 @@ fn some_traffic(hosts: usize, rng: &mut Rng) -> Traffic {
             }
         }
     }
-    Traffic::Matrix(TrafficMatrix::new(hosts, demands).expect("sound demands"))
+    TrafficMatrix::new(hosts, demands).expect("sound demands")
 }
 
 fn vlan(number: usize) -> VlanId {
