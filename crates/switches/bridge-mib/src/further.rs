@@ -1,20 +1,13 @@
 //! Objects that only a manager speaks of: what some vendors' agents have beside, or instead of, those of [`super::objects`].
 //!
 //! Sources: IEEE 802.1Q-2014 clause 17 (IEEE8021-BRIDGE-MIB, IEEE8021-Q-BRIDGE-MIB), IEEE 802.1AB-2009 clause 11
-//! (LLDP-V2-MIB), IEEE 802.1AX (IEEE8023-LAG-MIB), RFC 2863 (ifStackTable), CISCO-VTP-MIB.
+//! (LLDP-V2-MIB), CISCO-VTP-MIB.
 
 use snmp::{Access, Column, Syntax};
 
 const fn column(name: &'static str, oid: &'static [u32], syntax: Syntax) -> Column {
     Column { name, oid, syntax, access: Access::ReadOnly }
 }
-
-/// `ifStackStatus`: which interface lies over which; the index is the higher's and the lower's ifIndex.
-pub const STACK_STATUS: Column = column("ifStackStatus", &[1, 3, 6, 1, 2, 1, 31, 1, 2, 1, 3], Syntax::Integer);
-
-/// `dot3adAggPortAttachedAggID`: the LAG of a port, by ifIndex; 0 or the port itself for none.
-pub const ATTACHED_AGG: Column =
-    column("dot3adAggPortAttachedAggID", &[1, 2, 840, 10006, 300, 43, 1, 2, 1, 1, 13], Syntax::Integer);
 
 /// `vtpVlanState`: VLANs of a Cisco switch, by management domain and number; 1 is in operation.
 pub const VTP_VLAN_STATE: Column =

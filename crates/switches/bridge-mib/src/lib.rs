@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Sources: RFC 3418 (system), 2863 (IF-MIB), 4188 (BRIDGE-MIB), 4363 (P- and Q-BRIDGE-MIB), 3635 (EtherLike-MIB),
-//! IEEE 802.1AB-2005 (LLDP-MIB).
+//! IEEE 802.1AB-2005 (LLDP-MIB), IEEE 802.1AX (IEEE8023-LAG-MIB).
 #![forbid(unsafe_code)]
 
 pub mod further;

@@ -67,7 +67,7 @@ pub mod if_mib {
         INDEX: "ifIndex", [1, 3, 6, 1, 2, 1, 2, 2, 1, 1], Integer, ReadOnly;
         /// `ifDescr`: the port in words.
         DESCR: "ifDescr", [1, 3, 6, 1, 2, 1, 2, 2, 1, 2], Octets, ReadOnly;
-        /// `ifType`: 6 is Ethernet.
+        /// `ifType`: 6 is Ethernet, 161 a LAG.
         TYPE: "ifType", [1, 3, 6, 1, 2, 1, 2, 2, 1, 3], Integer, ReadOnly;
         /// `ifMtu`: largest packet, in bytes.
         MTU: "ifMtu", [1, 3, 6, 1, 2, 1, 2, 2, 1, 4], Integer, ReadOnly;
@@ -97,6 +97,8 @@ pub mod if_mib {
         OUT_DISCARDS: "ifOutDiscards", [1, 3, 6, 1, 2, 1, 2, 2, 1, 19], Counter32, ReadOnly;
         /// `ifOutErrors`: frames that could not be sent.
         OUT_ERRORS: "ifOutErrors", [1, 3, 6, 1, 2, 1, 2, 2, 1, 20], Counter32, ReadOnly;
+        /// `ifStackStatus`: which interface lies over which; the index is the higher's and the lower's ifIndex, 0 for none.
+        STACK_STATUS: "ifStackStatus", [1, 3, 6, 1, 2, 1, 31, 1, 2, 1, 3], Integer, ReadOnly;
         /// `ifName`: the port's name.
         NAME: "ifName", [1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 1], Octets, ReadOnly;
         /// `ifHCInOctets`: octets received.
@@ -125,6 +127,18 @@ pub mod if_mib {
         ALIAS: "ifAlias", [1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 18], Octets, ReadWrite;
         /// `ifCounterDiscontinuityTime`: sysUpTime when counters last started afresh.
         COUNTER_DISCONTINUITY_TIME: "ifCounterDiscontinuityTime", [1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 19], TimeTicks, ReadOnly;
+    }
+}
+
+/// IEEE8023-LAG-MIB: members of LAGs, by ifIndex (IEEE 802.1AX).
+pub mod lag {
+    columns! {
+        /// `dot3adAggPortAttachedAggID`: the LAG of a port, by ifIndex; 0 or the port itself for none.
+        ATTACHED_AGG: "dot3adAggPortAttachedAggID", [1, 2, 840, 10006, 300, 43, 1, 2, 1, 1, 13], Integer, ReadOnly;
+        /// `dot3adAggPortActorOperState`: what the port says of itself by LACP, as bits.
+        ACTOR_OPER_STATE: "dot3adAggPortActorOperState", [1, 2, 840, 10006, 300, 43, 1, 2, 1, 1, 21], Octets, ReadOnly;
+        /// `dot3adAggPortPartnerOperState`: what its partner last said.
+        PARTNER_OPER_STATE: "dot3adAggPortPartnerOperState", [1, 2, 840, 10006, 300, 43, 1, 2, 1, 1, 23], Octets, ReadOnly;
     }
 }
 
@@ -435,6 +449,7 @@ pub fn scalars() -> impl Iterator<Item = &'static Scalar> {
 pub fn columns() -> impl Iterator<Item = &'static Column> {
     [
         if_mib::COLUMNS,
+        lag::COLUMNS,
         bridge::COLUMNS,
         p_bridge::COLUMNS,
         q_bridge::COLUMNS,

@@ -33,7 +33,7 @@ use switch_model::{
 };
 use switchd::agent::{
     Access, Answer, Change, Config, DataPlane, Engine, EngineClock, Facts, Fault as AgentFault, Faulty, Limits, Mishap,
-    PortFacts, Refused, Responder, Rights, Sensors, Switch, Trigger,
+    PortFacts, PortKind, Refused, Responder, Rights, Sensors, Switch, Trigger,
 };
 
 use wire::Wire;
@@ -186,6 +186,7 @@ impl Site {
             name: format!("p{port}"),
             if_index: 100 + port,
             mac: Mac::new([2, 0, 0, number, 1, port as u8]),
+            kind: PortKind::Own,
         };
         let facts = Facts {
             description: "a switch".to_owned(),

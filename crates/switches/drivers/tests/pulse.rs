@@ -12,7 +12,7 @@ use drivers::snmp::{Device, PulseColumns, SaveMethod, Settings};
 use fabric::{Admin, Mac, Model, VlanId};
 use snmp::{Credentials, Link, Patience, Session};
 use switch_model::{PortLearning, Slot, SwitchConfig, driver::Driver as _, mark::Mark, observe::flow};
-use switchd::agent::{Access, Config, Engine, Facts, Limits, PortFacts, Rights, Still, Switch};
+use switchd::agent::{Access, Config, Engine, Facts, Limits, PortFacts, PortKind, Rights, Still, Switch};
 
 const ENGINE: &[u8] = &[0x80, 0, 0x1f, 0x88, 4, b's', b'9'];
 
@@ -52,6 +52,7 @@ fn agent(ports: u32) -> Arc<Mutex<Agent>> {
                 name: format!("p{number}"),
                 if_index: 100 + number,
                 mac: Mac::new([2, 0, 0, 0, 1, number as u8]),
+                kind: PortKind::Own,
             })
             .collect(),
         limits: Limits::of(&Model::generic()),

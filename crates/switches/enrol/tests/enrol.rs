@@ -27,7 +27,7 @@ use snmp::{
 };
 use switchd::agent::{
     Access, Answer, Config, Engine, EngineClock, Facts, Fault, Faulty, HybridPorts, Learning, Limits, Mishap,
-    PortFacts, Responder, Rights, StaticConfig, Still, Switch, Trigger, VlanConfig,
+    PortFacts, PortKind, Responder, Rights, StaticConfig, Still, Switch, Trigger, VlanConfig,
 };
 
 use wire::Wire;
@@ -203,6 +203,7 @@ impl Site {
             name: format!("g{port}"),
             if_index: 1000 + port,
             mac: Mac::new([2, 0, 0, 0, 1, port as u8]),
+            kind: PortKind::Own,
         };
         let facts = Facts {
             description: "Wiredrawer 10, version 3".to_owned(),

@@ -24,7 +24,7 @@ use switch_model::{
     driver::{Driver, Fault},
     mark::Mark,
 };
-use switchd::agent::{Access, Config, Engine, Facts, Limits, PortFacts, Rights, Still, Switch, User};
+use switchd::agent::{Access, Config, Engine, Facts, Limits, PortFacts, PortKind, Rights, Still, Switch, User};
 
 const PORTS: usize = 4;
 const ENGINE: &[u8] = &[0x80, 0, 0x1f, 0x88, 4, b's', b'1'];
@@ -236,6 +236,7 @@ fn agent() -> Agent {
         name: format!("p{number}"),
         if_index: 100 + number,
         mac: Mac::new([2, 0, 0, 0, 1, number as u8]),
+        kind: PortKind::Own,
     });
     let facts = Facts {
         description: "a switch".to_owned(),

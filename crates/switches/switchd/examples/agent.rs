@@ -20,8 +20,8 @@ use bridge_mib::{PortList, StaticStatus, index::StaticRow};
 use fabric::Mac;
 use snmp::wire::{AuthProtocol, Keys, PrivacyProtocol};
 use switchd::agent::{
-    Access, Config, Engine, Facts, HybridPorts, Learning, Limits, PortFacts, Rights, Server, StaticConfig, Still,
-    Switch, User,
+    Access, Config, Engine, Facts, HybridPorts, Learning, Limits, PortFacts, PortKind, Rights, Server, StaticConfig,
+    Still, Switch, User,
 };
 
 fn main() -> io::Result<()> {
@@ -35,7 +35,8 @@ fn main() -> io::Result<()> {
         IpAddr::V6(ip) => ip.octets()[15],
     };
     let engine_id = [&[0x80, 0, 0x1f, 0x88, 4][..], b"example", &[number_of_switch]].concat();
-    let port = |port: u32| PortFacts { name: format!("g{port}"), if_index: port, mac: Mac::local(port) };
+    let port =
+        |port: u32| PortFacts { name: format!("g{port}"), if_index: port, mac: Mac::local(port), kind: PortKind::Own };
     let facts = Facts {
         description: "a switch of software alone".to_owned(),
         address: Mac::local(0xaa00 + u32::from(number_of_switch)),

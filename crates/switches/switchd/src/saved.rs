@@ -114,7 +114,7 @@ pub fn parse_saved(facts: &Facts, text: &str) -> Result<Config, FormatError> {
     let number = |name: &str| facts.ports.iter().position(|port| port.name == name).map(|at| at as u32 + 1);
     let list = |names: &[String]| PortList::of(names.iter().filter_map(|name| number(name))).unwrap_or_default();
     let vlan_id = |id: u16| VlanId::new(id).map_err(|error| wrong(error.to_string()));
-    let mut config = Config::factory(facts.ports.len());
+    let mut config = facts.factory();
     (config.contact, config.name, config.location) =
         (file.contact.into_bytes(), file.name.into_bytes(), file.location.into_bytes());
     (config.ageing_s, config.stp_priority) = (file.ageing_s, file.stp_priority);

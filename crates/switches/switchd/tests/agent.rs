@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bridge_mib::{
     BridgePort, LldpChassisSubtype, LldpPortSubtype, PortList, RowStatus, StaticStatus,
     index::{CurrentVlan, FdbRow, IfIndex, Neighbour, PortVlan, StaticRow, VlanIndex},
-    objects::{self, bridge, if_mib, own, q_bridge, system},
+    objects::{self, bridge, ether_like, if_mib, lag, lldp, own, q_bridge, system},
 };
 use fabric::{Mac, VlanId};
 use proptest::prelude::*;
@@ -17,16 +17,24 @@ use snmp::{
         is_authentic, sign,
     },
 };
-use switchd::agent::{
-    Access, Answer, Change, Config, DataPlane, Engine, Facts, Fault, Faulty, HybridPorts, Learning, Limits, Mishap,
-    NeighbourInfo, PortFacts, Refused, Responder, Rights, Sensors, Still, Switch, Trigger, User,
+use switchd::{
+    agent::{
+        Access, Answer, Change, Config, DataPlane, Engine, Facts, Fault, Faulty, HybridPorts, Learning, Limits, Mishap,
+        NeighbourInfo, PortFacts, PortKind, Refused, Responder, Rights, Sensors, Still, Switch, Trigger, User,
+    },
+    lacp::PortState,
 };
 
 const ROOM: usize = 1400;
 const ENGINE: &[u8] = b"\x80\x00\x1f\x88\x04agent";
 
 fn facts(ports: u32) -> Facts {
-    let port = |number: u32| PortFacts { name: format!("g{number}"), if_index: 100 + number, mac: Mac::local(number) };
+    let port = |number: u32| PortFacts {
+        name: format!("g{number}"),
+        if_index: 100 + number,
+        mac: Mac::local(number),
+        kind: PortKind::Own,
+    };
     Facts {
         description: "a switch under test".to_owned(),
         address: Mac::local(0xaa),
@@ -41,8 +49,16 @@ fn facts(ports: u32) -> Facts {
     }
 }
 
+/// The same switch with its last three ports in a LAG, which is the first of them.
+fn with_lag(mut facts: Facts) -> Facts {
+    let lag = facts.ports.len() as u32 - 2;
+    let kinds = [PortKind::Lag, PortKind::Member { lag }, PortKind::Member { lag }];
+    facts.ports[lag as usize - 1..].iter_mut().zip(kinds).for_each(|(port, kind)| port.kind = kind);
+    facts
+}
+
 fn switch<P: DataPlane>(facts: Facts, plane: P) -> Switch<P> {
-    let config = Config::factory(facts.ports.len());
+    let config = facts.factory();
     Switch::new(facts, config, plane, ENGINE, 1, 0)
 }
 
@@ -120,6 +136,57 @@ fn new_static(row: StaticRow, port: u32) -> Vec<Binding> {
 }
 
 #[test]
+fn a_lag_is_a_bridge_port_and_its_members_are_none() {
+    /// A plane in which LACP has attached the first member.
+    struct Attached;
+    impl DataPlane for Attached {
+        fn observe(&mut self, _: u32, sensors: &mut Sensors) {
+            sensors.ports[3].lacp.actor = PortState::ACTIVE.with(PortState::SYNCHRONIZATION);
+        }
+
+        fn apply(&mut self, _: &Config, _: &[Change]) -> Result<(), Refused> {
+            Ok(())
+        }
+    }
+    // Ports 1 and 2, the LAG 3, and its members 4 and 5.
+    let mut switch = switch(with_lag(facts(5)), Attached);
+    let column = |switch: &mut Switch<Attached>, column: &Column| -> Vec<(Vec<u32>, Value)> {
+        let found = walk(switch, Oid::new(column.oid)).into_iter();
+        found.filter_map(|(oid, value)| Some((oid.strip_prefix(column.oid)?.to_vec(), value))).collect()
+    };
+    let numbers = |switch: &mut Switch<Attached>, of: &Column| -> Vec<u32> {
+        column(switch, of).iter().filter_map(|(_, value)| value.unsigned()).collect()
+    };
+    assert_eq!(numbers(&mut switch, &if_mib::TYPE), [6, 6, 161, 6, 6]);
+    assert_eq!(numbers(&mut switch, &if_mib::CONNECTOR_PRESENT), [1, 1, 2, 1, 1]);
+    assert_eq!(numbers(&mut switch, &bridge::PORT_IF_INDEX), [101, 102, 103]);
+    assert_eq!(get(&mut switch, bridge::NUM_PORTS.instance()), Value::Integer(3));
+    assert_eq!(numbers(&mut switch, &lldp::LOC_PORT_ID_SUBTYPE).len(), 4);
+    // What has PAUSE is the members.
+    assert_eq!(column(&mut switch, &ether_like::PAUSE_ADMIN_MODE).len(), 4);
+    let stack: Vec<Vec<u32>> = column(&mut switch, &if_mib::STACK_STATUS).into_iter().map(|(row, _)| row).collect();
+    let rows = [[0, 101], [0, 102], [0, 103], [101, 0], [102, 0], [103, 104], [103, 105], [104, 0], [105, 0]];
+    assert_eq!(stack, rows);
+    assert_eq!(numbers(&mut switch, &lag::ATTACHED_AGG), [103, 0]);
+    let states = column(&mut switch, &lag::ACTOR_OPER_STATE);
+    assert_eq!(states[0].1, Value::Octets(vec![0b1001_0000]), "BITS begin with the most significant one");
+    // The default VLAN has the LAG, and no list takes a member.
+    let default = q_bridge::VLAN_STATIC_EGRESS_PORTS.row(&VlanIndex(VlanId::MIN));
+    assert_eq!(get(&mut switch, default), list(&[1, 2, 3]));
+    for ports in [&[1, 4][..], &[5], &[6]] {
+        let refused = set(&mut switch, new_vlan(2, ports, &[]));
+        assert_eq!(refused.map_err(|(status, _)| status), Err(ErrorStatus::WrongValue), "{ports:?}");
+    }
+    set(&mut switch, new_vlan(2, &[1, 3], &[3])).expect("ports");
+    let refused = set(&mut switch, vec![(q_bridge::PVID.row(&BridgePort(4)), Value::Gauge32(2))]);
+    assert_eq!(refused, Err((ErrorStatus::NoCreation, 1)));
+    set(&mut switch, vec![(q_bridge::PVID.row(&BridgePort(3)), Value::Gauge32(2))]).expect("a bridge port");
+    // Factory settings are those of a switch whose LAGs are configured.
+    set(&mut switch, vec![(own::ACTION.instance(), Value::Integer(3))]).expect("it restarts");
+    assert_eq!(switch.config(), &with_lag(facts(5)).factory());
+}
+
+#[test]
 fn every_object_of_the_agent_is_seen_on_a_walk_in_order() {
     /// A plane that has seen something of everything.
     struct Busy;
@@ -145,7 +212,7 @@ fn every_object_of_the_agent_is_seen_on_a_walk_in_order() {
             Ok(())
         }
     }
-    let mut switch = switch(facts(3), Busy);
+    let mut switch = switch(with_lag(facts(6)), Busy);
     set(&mut switch, new_static(entry(1, 9), 3)).expect("room");
     let found = walk(&mut switch, Oid::new(&[1]));
     let seen = |oid: &[u32]| found.iter().any(|(found, _)| found.strip_prefix(oid).is_some());

@@ -18,7 +18,9 @@ use snmp::{
         V3Message,
     },
 };
-use switchd::agent::{Access, Config, Engine, Facts, Limits, PortFacts, Responder as _, Rights, Still, Switch, User};
+use switchd::agent::{
+    Access, Config, Engine, Facts, Limits, PortFacts, PortKind, Responder as _, Rights, Still, Switch, User,
+};
 
 const ENGINE: &[u8] = &[0x80, 0, 0x1f, 0x88, 4, b'r'];
 const WINDOW_S: u64 = 150;
@@ -119,7 +121,7 @@ impl Site {
     }
 
     fn of(name: &[u8]) -> Self {
-        let port = PortFacts { name: "p1".to_owned(), if_index: 1, mac: Mac::local(1) };
+        let port = PortFacts { name: "p1".to_owned(), if_index: 1, mac: Mac::local(1), kind: PortKind::Own };
         let facts = Facts {
             description: "a switch".to_owned(),
             address: Mac::local(9),

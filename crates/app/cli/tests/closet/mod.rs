@@ -25,8 +25,8 @@ use snmp::{
     wire::{AuthProtocol, Keys, PrivacyProtocol},
 };
 use switchd::agent::{
-    Access, Change, Config, DataPlane, Engine, Facts, HybridPorts, Learning, Limits, NeighbourInfo, PortFacts, Refused,
-    Rights, Sensors, Server, Switch, User,
+    Access, Change, Config, DataPlane, Engine, Facts, HybridPorts, Learning, Limits, NeighbourInfo, PortFacts,
+    PortKind, Refused, Rights, Sensors, Server, Switch, User,
 };
 
 const PORTS: u32 = 4;
@@ -197,6 +197,7 @@ fn serve(
         name: format!("{kind}{port}"),
         if_index: 100 + port,
         mac: Mac::new([2, 0, 0, 1, number, port as u8]),
+        kind: PortKind::Own,
     };
     let facts = Facts {
         description: "Wiredrawer 4, version 3".to_owned(),

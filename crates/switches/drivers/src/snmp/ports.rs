@@ -14,9 +14,9 @@ use fabric::{LagNumber, Mac, is_port_name};
 use super::PORTS_MAX;
 use bridge_mib::{
     BridgePort,
-    further::{ATTACHED_AGG, STACK_STATUS, ieee},
+    further::ieee,
     index::{ComponentPort, IfIndex, Two},
-    objects::{bridge, if_mib},
+    objects::{bridge, if_mib, lag},
     quirks::{AGGREGATES, MANAGEMENT, VIRTUAL},
 };
 use dialects::{near_ports, same_port};
@@ -173,12 +173,12 @@ impl<L: Link> Reader<'_, L> {
     /// The LAG that each interface is a member of, by IEEE8023-LAG-MIB and by ifStackTable, which also knows those that are set up
     /// and hear no LACP.
     fn lags_by(&mut self, types: &BTreeMap<u32, i32>) -> Result<BTreeMap<u32, u32>, SessionError> {
-        let attached = self.optional::<IfIndex>(&ATTACHED_AGG)?.into_iter();
+        let attached = self.optional::<IfIndex>(&lag::ATTACHED_AGG)?.into_iter();
         let mut members: BTreeMap<u32, u32> = attached
             .filter_map(|(port, agg)| Some((port.0, agg.unsigned()?)))
             .filter(|(port, agg)| *agg != NO_LAG && agg != port)
             .collect();
-        let stacked = self.optional::<Two>(&STACK_STATUS)?.into_iter();
+        let stacked = self.optional::<Two>(&if_mib::STACK_STATUS)?.into_iter();
         members.extend(
             stacked
                 .filter(|(Two(above, _), _)| types.get(above) == Some(&LAG))

@@ -31,6 +31,22 @@ pub struct PortFacts {
     pub if_index: u32,
     /// The port's own address.
     pub mac: Mac,
+    /// Its part in a LAG, as an administrator has configured it by other means than SNMP, which cannot.
+    pub kind: PortKind,
+}
+
+/// The part that a port has in a LAG (IEEE 802.1AX).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortKind {
+    /// None: a port of its own.
+    Own,
+    /// It is a LAG: a bridge port without a cable, a LLDP agent and PAUSE of its own.
+    Lag,
+    /// It is a member: no bridge port, so it is in no VLAN, has no static entries, and spanning tree does not see it.
+    Member {
+        /// The bridge port of the LAG.
+        lag: u32,
+    },
 }
 
 /// What a switch has room for and what it allows.
@@ -154,6 +170,31 @@ impl Limits {
             Learning::Independent => u32::from(vlan.get()),
             Learning::Shared => 1,
         }
+    }
+}
+
+impl Facts {
+    /// What a switch with these ports does as it leaves the factory: members of LAGs are not in the default VLAN, and
+    /// spanning tree does not govern them.
+    pub fn factory(&self) -> Config {
+        let mut config = Config::factory(self.ports.len());
+        let is_member = |port: &u32| self.is_member(*port);
+        let bridged = PortList::of((1..=self.ports.len() as u32).filter(|port| !is_member(port))).unwrap_or_default();
+        for vlan in config.vlans.values_mut() {
+            (vlan.egress, vlan.untagged) = (bridged.clone(), bridged.clone());
+        }
+        for (port, facts) in config.ports.iter_mut().zip(&self.ports) {
+            if matches!(facts.kind, PortKind::Member { .. }) {
+                port.stp = Enabled::No;
+            }
+        }
+        config
+    }
+
+    /// Whether a port, counted from 1, is a member of a LAG, and so no bridge port.
+    pub(super) fn is_member(&self, port: u32) -> bool {
+        let facts = (port as usize).checked_sub(1).and_then(|at| self.ports.get(at));
+        facts.is_some_and(|port| matches!(port.kind, PortKind::Member { .. }))
     }
 }
 

@@ -21,11 +21,15 @@ mod udp;
 mod view;
 mod write;
 
-pub use config::{Config, Facts, HybridPorts, Learning, Limits, PortConfig, PortFacts, StaticConfig, VlanConfig};
+pub use config::{
+    Config, Facts, HybridPorts, Learning, Limits, PortConfig, PortFacts, PortKind, StaticConfig, VlanConfig,
+};
 pub use engine::{Access, Engine, Reply, User};
 pub use faults::{Fault, Faulty, Mishap, Trigger};
 pub use plane::{Change, DataPlane, Refused};
 pub use responder::{Answer, EngineClock, Responder, Rights};
-pub use sensors::{Counters, NeighbourInfo, Neighbours, PortSensor, Sensors, StpPortSensor, StpSensor, bridge_id};
+pub use sensors::{
+    Counters, LacpSensor, NeighbourInfo, Neighbours, PortSensor, Sensors, StpPortSensor, StpSensor, bridge_id,
+};
 pub use switch::{Still, Switch};
 pub use udp::Server;

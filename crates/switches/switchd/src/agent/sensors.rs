@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use fabric::Mac;
 
+use crate::lacp::PortState;
 use bridge_mib::{
     IfStatus, LldpChassisSubtype, LldpPortSubtype, PauseMode, StpState,
     index::{FdbRow, Neighbour, PortVlan},
@@ -41,6 +42,17 @@ pub struct PortSensor {
     pub pause: Option<PauseMode>,
     /// Spanning tree.
     pub stp: StpPortSensor,
+    /// LACP, where the port is a member of a LAG.
+    pub lacp: LacpSensor,
+}
+
+/// LACP on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct LacpSensor {
+    /// What the port says of itself.
+    pub actor: PortState,
+    /// What its partner last said.
+    pub partner: PortState,
 }
 
 /// What has passed a port.
@@ -170,6 +182,7 @@ impl Default for PortSensor {
                 designated_port: [0; 2],
                 forward_transitions: 0,
             },
+            lacp: LacpSensor::default(),
         }
     }
 }

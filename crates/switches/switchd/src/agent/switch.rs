@@ -216,7 +216,7 @@ impl<P: DataPlane> Switch<P> {
             Some(Action::Save) => self.save(self.config.clone()),
             Some(Action::Restart) => self.restart(now_ms),
             Some(Action::Factory) => {
-                self.save(Config::factory(self.facts.ports.len()));
+                self.save(self.facts.factory());
                 self.restart(now_ms);
             }
         }

@@ -8,14 +8,15 @@ use std::{collections::BTreeMap, ops::Bound};
 use fabric::VlanId;
 
 use super::{
-    config::{Config, Facts, Learning},
+    config::{Config, Facts, Learning, PortConfig, PortFacts, PortKind},
     responder::EngineClock,
-    sensors::{Sensors, bridge_id},
+    sensors::{PortSensor, Sensors, bridge_id},
 };
+use crate::lacp::PortState;
 use bridge_mib::{
-    BridgePort, Enabled, FdbStatus, IfStatus, LldpChassisSubtype, LldpPortSubtype, PauseMode, PortList, StpState,
-    Truth, VlanStatus,
-    index::{CurrentVlan, FdbId, FdbRow, IfIndex, Neighbour, PortVlan, StaticRow, VlanIndex},
+    BridgePort, Enabled, FdbStatus, IfStatus, LldpChassisSubtype, LldpPortSubtype, PauseMode, PortList, RowStatus,
+    StpState, Truth, VlanStatus,
+    index::{CurrentVlan, FdbId, FdbRow, IfIndex, Neighbour, PortVlan, StaticRow, Two, VlanIndex},
     objects,
 };
 use snmp::{Column, Oid, RowIndex, Scalar, Value};
@@ -45,6 +46,8 @@ pub(super) enum Object {
 pub(super) enum MibTable {
     /// Interfaces, by ifIndex.
     Interface,
+    /// Interfaces that lie over others; none on a switch without LAGs.
+    Stack,
     /// Bridge ports.
     Port,
     /// Filtering databases.
@@ -92,6 +95,8 @@ const CAPABLE_PVID: u8 = 0x02;
 const PORT_CAPABLE: u8 = 0xe0;
 /// ethernetCsmacd.
 const IF_TYPE_ETHERNET: i32 = 6;
+/// ieee8023adLag.
+const IF_TYPE_LAG: i32 = 161;
 /// Where the chassis stands in entPhysicalTable, and its class.
 const CHASSIS_INDEX: u32 = 1;
 const ENTITY_CLASS_CHASSIS: i32 = 3;
@@ -147,6 +152,7 @@ fn table_of(column: &Column) -> Option<MibTable> {
         "dot1qFdbDynamicCount" => MibTable::Fdb,
         "dot1qTpFdbPort" | "dot1qTpFdbStatus" => MibTable::FdbEntry,
         "dot1qVlanFdbId" | "dot1qVlanStatus" | "dot1qVlanCreationTime" => MibTable::Current,
+        "ifStackStatus" => MibTable::Stack,
         _ if starts("if") || starts("dot3") || starts("lldpXdot1dcbx") => MibTable::Interface,
         _ if starts("dot1qStaticUnicast") => MibTable::Static,
         _ if starts("dot1qVlanCurrent") => MibTable::Current,
@@ -200,6 +206,15 @@ impl View<'_> {
                 let least = first::<IfIndex>(after)?.0;
                 self.facts.ports.iter().map(|port| port.if_index).find(|index| *index >= least).map(|index| vec![index])
             }
+            MibTable::Stack => {
+                let bound = Two::after(after)?;
+                let behind = |row: &Two| match bound {
+                    Bound::Included(least) => *row >= least,
+                    Bound::Excluded(passed) => *row > passed,
+                    Bound::Unbounded => true,
+                };
+                self.stack().filter(behind).min().map(|row| row.components())
+            }
             MibTable::Fdb => {
                 let least = first::<FdbId>(after)?.0;
                 let of = |vlan: VlanId| self.facts.limits.fdb_of(vlan);
@@ -249,7 +264,11 @@ impl View<'_> {
             "sysLocation" => Value::Octets(self.config.location.clone()),
             "sysServices" => Value::Integer(SERVICES),
             "snmpSetSerialNo" => Value::Integer(self.serial),
-            "ifNumber" | "dot1dBaseNumPorts" => number(self.facts.ports.len() as u32),
+            "ifNumber" => number(self.facts.ports.len() as u32),
+            "dot1dBaseNumPorts" => {
+                let ports = 1..=self.facts.ports.len() as u32;
+                number(ports.filter(|port| !self.facts.is_member(*port)).count() as u32)
+            }
             "dot1dBaseBridgeAddress" | "lldpLocChassisId" => Value::Octets(self.facts.address.octets().to_vec()),
             "dot1dBaseType" => Value::Integer(2),
             "dot1dStpProtocolSpecification" => Value::Integer(3),
@@ -316,10 +335,14 @@ impl View<'_> {
                 let at = self.facts.ports.binary_search_by_key(&index.0, |port| port.if_index).ok()?;
                 self.interface(name, at)
             }
+            MibTable::Stack => {
+                let row = Two::decode(row)?;
+                self.stack().any(|known| known == row).then(|| Value::Integer(RowStatus::Active.code()))
+            }
             MibTable::Port => self.port(name, self.at(row)?),
             MibTable::LocalPort => {
                 let at = self.at(row)?;
-                let port = &self.facts.ports[at];
+                let port = Some(&self.facts.ports[at]).filter(|port| port.kind != PortKind::Lag)?;
                 Some(match name {
                     "lldpPortConfigAdminStatus" => Value::Integer(self.config.ports[at].lldp.code()),
                     "lldpLocPortIdSubtype" => Value::Integer(LldpPortSubtype::Name.code()),
@@ -398,8 +421,33 @@ impl View<'_> {
     fn interface(&self, name: &str, at: usize) -> Option<Value> {
         let (facts, config, sensor) =
             (self.facts.ports.get(at)?, self.config.ports.get(at)?, self.sensors.ports.get(at)?);
-        let counters = &sensor.counters;
         let octets = Value::Octets;
+        let is_lag = facts.kind == PortKind::Lag;
+        let bits = |state: PortState| octets(vec![state.octet().reverse_bits()]);
+        Some(match (name, facts.kind) {
+            // PAUSE is the members'.
+            _ if is_lag && name.starts_with("dot3") => return None,
+            ("dot3adAggPortAttachedAggID", PortKind::Member { lag }) => {
+                let attached = sensor.lacp.actor.has(PortState::SYNCHRONIZATION);
+                let lag = (lag as usize).checked_sub(1).and_then(|at| self.facts.ports.get(at)).filter(|_| attached);
+                Value::Integer(lag.map_or(0, |lag| lag.if_index as i32))
+            }
+            ("dot3adAggPortActorOperState", PortKind::Member { .. }) => bits(sensor.lacp.actor),
+            ("dot3adAggPortPartnerOperState", PortKind::Member { .. }) => bits(sensor.lacp.partner),
+            ("ifType", PortKind::Lag) => Value::Integer(IF_TYPE_LAG),
+            ("ifConnectorPresent", PortKind::Lag) => Value::Integer(Truth::False.code()),
+            (name, _) => self.plain_interface(name, facts, config, sensor)?,
+        })
+    }
+
+    fn plain_interface(
+        &self,
+        name: &str,
+        facts: &PortFacts,
+        config: &PortConfig,
+        sensor: &PortSensor,
+    ) -> Option<Value> {
+        let (counters, octets) = (&sensor.counters, Value::Octets);
         Some(match name {
             "lldpXdot1dcbxLocPFCCap" => match self.facts.limits.pfc_classes {
                 0 => return None,
@@ -449,9 +497,24 @@ impl View<'_> {
         })
     }
 
+    /// Rows of ifStackTable: what lies over each interface, and under it; 0 is nothing.
+    fn stack(&self) -> impl Iterator<Item = Two> + '_ {
+        let ports = &self.facts.ports;
+        let some = ports.iter().any(|port| port.kind == PortKind::Lag);
+        ports.iter().filter(move |_| some).flat_map(move |port| {
+            let above = match port.kind {
+                PortKind::Member { lag } => ports.get(lag as usize - 1).map_or(0, |lag| lag.if_index),
+                PortKind::Own | PortKind::Lag => 0,
+            };
+            let lowest = port.kind != PortKind::Lag;
+            [Some(Two(above, port.if_index)), lowest.then_some(Two(port.if_index, 0))].into_iter().flatten()
+        })
+    }
+
+    /// A member of a LAG is no bridge port.
     fn port(&self, name: &str, at: usize) -> Option<Value> {
-        let (facts, config, sensor) =
-            (self.facts.ports.get(at)?, self.config.ports.get(at)?, self.sensors.ports.get(at)?);
+        let facts = self.facts.ports.get(at).filter(|port| !matches!(port.kind, PortKind::Member { .. }))?;
+        let (config, sensor) = (self.config.ports.get(at)?, self.sensors.ports.get(at)?);
         let (counters, stp) = (&sensor.counters, &sensor.stp);
         let own = bridge_id(self.config.stp_priority, self.facts.address);
         let governed = config.stp == Enabled::Yes;

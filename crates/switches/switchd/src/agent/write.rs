@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use fabric::VlanId;
 
 use super::{
-    config::{Config, Facts, HybridPorts, PortConfig, StaticConfig, VlanConfig},
+    config::{Config, Facts, HybridPorts, PortConfig, PortKind, StaticConfig, VlanConfig},
     plane::Change,
     view::{Catalogue, MibTable, Object},
 };
@@ -359,14 +359,14 @@ impl Writer<'_> {
             return Err(ErrorStatus::InconsistentName);
         }
         self.vlan(index, write.number);
-        let ports = self.facts.ports.len();
+        let facts = self.facts;
         let vlan = self.config.vlans.get_mut(&index).ok_or(ErrorStatus::InconsistentName)?;
         match write.name {
             "dot1qVlanStaticName" => vlan.name = text(write.value, VLAN_NAME_LEN_MAX)?,
-            "dot1qVlanStaticEgressPorts" => vlan.egress = port_list(write.value, ports)?,
-            "dot1qVlanForbiddenEgressPorts" => vlan.forbidden = port_list(write.value, ports)?,
+            "dot1qVlanStaticEgressPorts" => vlan.egress = port_list(write.value, facts)?,
+            "dot1qVlanForbiddenEgressPorts" => vlan.forbidden = port_list(write.value, facts)?,
             "dot1qVlanStaticUntaggedPorts" => {
-                vlan.untagged = port_list(write.value, ports)?;
+                vlan.untagged = port_list(write.value, facts)?;
                 self.touched.untagged.insert(index, write.number);
             }
             _ => return Err(ErrorStatus::NotWritable),
@@ -380,7 +380,7 @@ impl Writer<'_> {
         self.touched.statics.insert(row, write.number);
         let fresh = StaticConfig { ports: PortList::new(), status: StaticStatus::Permanent };
         if write.name == "dot1qStaticUnicastAllowedToGoTo" {
-            let ports = port_list(write.value, self.facts.ports.len())?;
+            let ports = port_list(write.value, self.facts)?;
             self.config.statics.entry(row).or_insert(fresh).ports = ports;
             return Ok(());
         }
@@ -502,7 +502,9 @@ fn understand(facts: &Facts, object: Object, rest: &[u32], value: &Value) -> Res
         return Err(ErrorStatus::WrongType);
     }
     let port = |at: usize| if at < facts.ports.len() { Ok(Row::Port(at)) } else { Err(ErrorStatus::NoCreation) };
+    let bridged = |at: usize| if facts.is_member(at as u32 + 1) { Err(ErrorStatus::NoCreation) } else { port(at) };
     let none = ErrorStatus::NoCreation;
+    let number = |rest: &[u32]| BridgePort::decode(rest).and_then(|port| (port.0 as usize).checked_sub(1)).ok_or(none);
     let row = match object {
         Object::Scalar(_) if rest == [0] => Row::Scalar,
         Object::Scalar(_) => return Err(none),
@@ -512,9 +514,11 @@ fn understand(facts: &Facts, object: Object, rest: &[u32], value: &Value) -> Res
         }
         Object::Column(_, MibTable::Vlan) => Row::Vlan(VlanIndex::decode(rest).ok_or(none)?),
         Object::Column(_, MibTable::Static) => Row::Static(StaticRow::decode(rest).ok_or(none)?),
-        Object::Column(_, MibTable::Port | MibTable::LocalPort) => {
-            port((BridgePort::decode(rest).ok_or(none)?.0 as usize).checked_sub(1).ok_or(none)?)?
-        }
+        Object::Column(_, MibTable::Port) => bridged(number(rest)?)?,
+        Object::Column(_, MibTable::LocalPort) => match number(rest)? {
+            at if facts.ports.get(at).is_some_and(|port| port.kind == PortKind::Lag) => return Err(none),
+            at => port(at)?,
+        },
         Object::Column(..) => return Err(ErrorStatus::NotWritable),
     };
     Ok((name, row))
@@ -537,10 +541,12 @@ fn text(value: &Value, len_max: usize) -> Result<Vec<u8>, ErrorStatus> {
     if octets.len() > len_max { Err(ErrorStatus::WrongLength) } else { Ok(octets.to_vec()) }
 }
 
-fn port_list(value: &Value, ports: usize) -> Result<PortList, ErrorStatus> {
+/// A list of bridge ports, of which members of LAGs are none.
+fn port_list(value: &Value, facts: &Facts) -> Result<PortList, ErrorStatus> {
     let list = PortList::decode(value.octets().ok_or(ErrorStatus::WrongType)?).map_err(|error| match error {
         PortListError::TooLong(_) => ErrorStatus::WrongLength,
         PortListError::NoPort(_) => ErrorStatus::WrongValue,
     })?;
-    if list.last().is_some_and(|last| last as usize > ports) { Err(ErrorStatus::WrongValue) } else { Ok(list) }
+    let unknown = |port: u32| port as usize > facts.ports.len() || facts.is_member(port);
+    if list.iter().any(unknown) { Err(ErrorStatus::WrongValue) } else { Ok(list) }
 }

@@ -190,14 +190,18 @@ pub(super) fn wanted_static(facts: &Facts, config: &Config, row: &StaticRow) -> 
 
 #[cfg(test)]
 mod tests {
-    use crate::agent::{Limits, PortFacts};
+    use crate::agent::{Limits, PortFacts, PortKind};
     use fabric::{Mac, Model};
 
     use super::*;
 
     fn facts() -> Facts {
-        let port =
-            |number: u32| PortFacts { name: format!("p{number}"), if_index: 10 * number, mac: Mac::local(number) };
+        let port = |number: u32| PortFacts {
+            name: format!("p{number}"),
+            if_index: 10 * number,
+            mac: Mac::local(number),
+            kind: PortKind::Own,
+        };
         let limits = Limits::of(&Model::generic());
         Facts { description: String::new(), address: Mac::local(0), ports: (1..=3).map(port).collect(), limits }
     }

@@ -8,8 +8,8 @@ use std::{
 
 use crate::{
     agent::{
-        Change, Config, Counters, DataPlane, Facts, Limits, PortFacts, PortSensor, Refused, Sensors, StpPortSensor,
-        StpSensor,
+        Change, Config, Counters, DataPlane, Facts, LacpSensor, Limits, PortFacts, PortKind, PortSensor, Refused,
+        Sensors, StpPortSensor, StpSensor,
     },
     lldp::{Announcement, Neighbourhood, Sighting, Transmitter, bridge_announcement},
 };
@@ -68,7 +68,8 @@ pub(super) fn facts(bridge: &str, kernel: &mut Kernel) -> Result<Facts, SwitchdE
     if links.ports.is_empty() {
         return Err(SwitchdError::Unsupported(format!("{bridge} has no ports: ip link set dev eth1 master {bridge}")));
     }
-    let port = |link: &Link| PortFacts { name: link.name.clone(), if_index: link.index, mac: link.mac };
+    let port =
+        |link: &Link| PortFacts { name: link.name.clone(), if_index: link.index, mac: link.mac, kind: PortKind::Own };
     let model = Model::by_name("linux-bridge").unwrap_or_else(Model::generic);
     Ok(Facts {
         description: format!("Linux bridge {bridge}, by espalier switchd {}", env!("CARGO_PKG_VERSION")),
@@ -270,6 +271,7 @@ impl Plane {
                 designated_port: tree.designated_port.to_be_bytes(),
                 forward_transitions: 0,
             },
+            lacp: LacpSensor::default(),
         }
     }
 
