@@ -6,7 +6,7 @@ use super::{Device, faults::fault, read_identity, read_station, station::read_ne
 use fabric::Admin;
 use snmp::Link;
 
-use bridge_mib::{IfStatus, objects::if_mib};
+use bridge_mib::{BridgePort, IfStatus, objects::if_mib};
 use snmp::Oid;
 use switch_model::{
     Slot,
@@ -36,12 +36,14 @@ impl<L: Link> Device<L> {
     pub fn survey(&mut self, name: &str) -> Result<SurveyReply, Fault> {
         let identity = read_identity(&mut self.session).map_err(fault)?;
         let (mut station, table) = read_neighbours(&mut self.session, Some(name)).map_err(fault)?;
-        let slots: BTreeMap<u32, usize> =
-            self.ports.iter().enumerate().map(|(slot, port)| (port.bridge.0, slot)).collect();
+        // Members of LAGs need be no bridge ports, so the interface tells them apart.
+        let numbered = self.ports.iter().enumerate();
+        let slots: BTreeMap<(BridgePort, u32), usize> =
+            numbered.map(|(slot, port)| ((port.bridge, port.interface.0), slot)).collect();
         let found = self.port_states()?;
         let mut states = vec![PortState::Unknown; station.ports.len()];
         for (at, port) in table.ports.iter().enumerate() {
-            let Some(&slot) = slots.get(&port.bridge.0) else { continue };
+            let Some(&slot) = slots.get(&(port.bridge, port.interface)) else { continue };
             states[at] = found[slot];
             let said = std::mem::replace(&mut station.ports[at].name, self.names[slot].clone());
             if said != self.names[slot] {

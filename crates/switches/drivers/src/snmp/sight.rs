@@ -86,7 +86,11 @@ impl<L: Link> Device<L> {
         if let Some(local) = &self.sight.local {
             reader.neighbours(table, local, &mut station).map_err(fault)?;
         }
-        let slot = |place: usize| self.ports.iter().position(|port| port.bridge == table.ports[place].bridge);
+        // Members of LAGs need be no bridge ports, so the interface tells them apart.
+        let slot = |place: usize| {
+            let at = &table.ports[place];
+            self.ports.iter().position(|port| (port.bridge, port.interface.0) == (at.bridge, at.interface))
+        };
         let heard = station.heard.into_iter();
         Ok(heard.filter_map(|heard| Some(LldpNeighbour { port: slot(heard.port)?, ..heard })).collect())
     }

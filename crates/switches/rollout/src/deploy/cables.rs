@@ -25,7 +25,9 @@ use switch_model::{
 pub struct Cables {
     /// `stations[switch]`: what the switch said of itself; none of one that cannot be asked.
     stations: Vec<Station>,
-    /// `slots[switch][position in the station's ports]`.
+    /// `places[switch][position in the station's ports]`: the port's slot.
+    places: Vec<Vec<Option<Slot>>>,
+    /// The same, but for a member of a LAG the LAG's slot.
     slots: Vec<Vec<Option<Slot>>>,
     /// `far[switch][slot]`: where the port's cable is to lead.
     far: Vec<Vec<Option<End>>>,
@@ -117,22 +119,25 @@ impl Cables {
             };
             topology.port_ids(switch).map(far).collect()
         });
-        let slots = topology.switch_ids().zip(&stations).map(|(switch, station)| {
+        let places = topology.switch_ids().zip(&stations).map(|(switch, station)| {
             let names: Vec<&str> = topology.port_ids(switch).map(|port| topology.port(port).name.as_str()).collect();
             let slot = |port: &switch_model::station::StationPort| {
-                // What a member of a LAG hears, the LAG hears.
-                let called = |name: &str| {
-                    let at = names.iter().position(|known| *known == name)?;
-                    let first = topology.switch_ports(switch).start;
-                    Some(topology.logical_port(PortId::new(first + at)).index() - first)
-                };
+                let called = |name: &str| names.iter().position(|known| *known == name);
                 let by_name = called(&port.name).or_else(|| port.labels.iter().find_map(|label| called(label)));
                 by_name.map(Slot::new)
             };
             station.ports.iter().map(slot).collect()
         });
+        let places: Vec<Vec<Option<Slot>>> = places.collect();
+        let slots = topology.switch_ids().zip(&places).map(|(switch, places)| {
+            let first = topology.switch_ports(switch).start;
+            // What a member of a LAG hears, the LAG hears.
+            let logical =
+                |slot: Slot| Slot::new(topology.logical_port(PortId::new(first + slot.index())).index() - first);
+            places.iter().map(|place| place.map(logical)).collect()
+        });
         let (far, slots) = (far.collect(), slots.collect());
-        Self { stations, slots, far, required: ports.iter().map(|port| end(*port)).collect() }
+        Self { stations, places, slots, far, required: ports.iter().map(|port| end(*port)).collect() }
     }
 
     /// Compares what is heard with where cables are to lead, for ports of which `is_open` holds. `sights[switch]`; none
@@ -180,8 +185,7 @@ impl Cables {
     fn seen(&self, sights: &[Option<Sight>]) -> BTreeMap<End, BTreeSet<FarEnd>> {
         let fresh = |(index, station): (usize, &Station)| {
             let position = |slot: usize| {
-                let places = self.slots[index].iter();
-                places.into_iter().position(|known| known.is_some_and(|known| known.index() == slot))
+                self.places[index].iter().position(|known| known.is_some_and(|known| known.index() == slot))
             };
             let heard = sights.get(index).and_then(Option::as_ref).map_or(&[][..], |sight| &sight.heard);
             let heard =
@@ -307,6 +311,56 @@ mod tests {
             builder.add_link(ports[at][0], ports[(at + 1) % 3][1], 1_000_000_000).expect("free ports");
         }
         (builder.finish().expect("a sound topology"), stations)
+    }
+
+    #[test]
+    fn what_members_of_a_lag_hear_the_lag_hears() {
+        // Two LAGs of two cables between s0 and s1, and a third cable between s0:p4 and s1:p4.
+        let mut builder = TopologyBuilder::new();
+        let mut stations = Vec::new();
+        let mut lags = Vec::new();
+        for at in 0..2 {
+            let switch = builder.add_switch(&format!("s{at}"), SwitchSpec::default()).expect("a new name");
+            let mut ports = vec!["lag1".to_owned(), "lag2".to_owned()];
+            let own: Vec<PortId> = (0..2).map(|_| builder.add_lag(switch, None).expect("a free number")).collect();
+            for port in 0..5 {
+                let member = builder.add_port(switch, &format!("p{port}")).expect("a new port");
+                ports.push(format!("p{port}"));
+                if port < 4 {
+                    builder.add_to_lag(own[port / 2], member).expect("free");
+                } else {
+                    lags.push(member);
+                }
+            }
+            lags.extend(own);
+            let port = |name: &String| StationPort { name: name.clone(), id: Some(id(name)), ..StationPort::default() };
+            // The switch lists LAGs last.
+            let listed = ports[2..].iter().chain(&ports[..2]).map(port).collect();
+            let chassis = Some(id(&format!("c{at}")));
+            stations.push(Station { name: format!("s{at}"), chassis, ports: listed, ..Station::default() });
+        }
+        for (a, b) in [(0, 3), (1, 4), (2, 5)] {
+            builder.add_link(lags[a], lags[b], 1_000_000_000).expect("free ports");
+        }
+        let topology = builder.finish().expect("a sound topology");
+        let cables = Cables::new(&topology, stations, topology.link_ids());
+        // Slots are the topology's: p0 is the third port.
+        let hears = |far: &str| (0..5).map(|port| heard(2 + port, far, &format!("p{port}"))).collect::<Vec<_>>();
+        let look = |heard: [Vec<LldpNeighbour>; 2]| {
+            let sight = |heard| Some(Sight { heard, running: vec![true; 7], ..Sight::default() });
+            cables.compare(&heard.map(sight), |_| true)
+        };
+        assert_eq!(look([hears("c1"), hears("c0")]), Comparison::default());
+        // One member of each hears nothing: the other does.
+        let one = |far: &str| hears(far).into_iter().filter(|heard| heard.port % 2 == 0).collect::<Vec<_>>();
+        assert_eq!(look([one("c1"), one("c0")]), Comparison::default());
+        // The plugs of p0 and p2 are exchanged at one end.
+        let mut swapped = hears("c1");
+        (swapped[0].id, swapped[2].id) = (id("p2"), id("p0"));
+        let mut far = hears("c0");
+        (far[0].id, far[2].id) = (id("p2"), id("p0"));
+        let found = look([swapped, far]);
+        assert_eq!(found.unseen.len(), 4, "LAGs that hear what they should hear, and something else: {found:?}");
     }
 
     fn heard(port: usize, switch: &str, far: &str) -> LldpNeighbour {

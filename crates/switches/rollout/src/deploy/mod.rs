@@ -140,11 +140,12 @@ impl Deployment {
         let named: BTreeSet<SwitchId> = order.sequence.iter().copied().collect();
         assert!(named.len() == switches && order.sequence.len() == switches, "every switch once");
         let facing = topology.switch_ids().map(|switch| {
-            let far = |port| match topology.port(port).attachment {
+            // A member leads where its LAG does, and opens with it.
+            let far = |port| match topology.port(topology.logical_port(port)).attachment {
                 Attachment::Link(link) => {
                     let link = topology.link(link);
-                    let other = if link.a == port { link.b } else { link.a };
-                    Some(topology.port(other).switch)
+                    let ends = [link.a, link.b].map(|end| topology.port(end).switch);
+                    Some(if ends[0] == switch { ends[1] } else { ends[0] })
                 }
                 Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => None,
             };
