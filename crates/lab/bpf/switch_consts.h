@@ -26,6 +26,8 @@
 #define PORT_NO_UNKNOWN 8
 #define PORT_NO_MULTICAST 16
 #define PORT_NO_BROADCAST 32
+#define PORT_LAG 64     /* a LAG: its frames leave by its active members */
+#define PORT_MEMBER 128 /* a member of a LAG: its frames come in by the LAG */
 
 /* Values of skb->priority that pfifo_fast serves first, second and last (sch_generic.c: sch_default_prio2band). */
 #define BAND_FIRST 7
@@ -46,7 +48,12 @@
 #define DROP_SAME_PORT 6
 #define DROP_EGRESS_NOT_MEMBER 7
 #define DROP_BLOCKED 8
-#define DROP_REASONS 9
+#define DROP_NOT_COLLECTING 9
+#define DROP_NO_MEMBER 10
+#define DROP_REASONS 11
 
-/* What skb->cb[0] holds when the program ends with a frame in hand: the tag that the frame leaves with. */
+/*
+ * What skb->cb holds when the program ends with a frame in hand: in [0] the tag that the frame leaves with, in [1] the port
+ * that it leaves by, a member where that is a LAG.
+ */
 #define TRACE_TAGGED 0x10000

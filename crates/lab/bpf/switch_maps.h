@@ -9,6 +9,22 @@ struct {
 	__type(value, struct port_entry);
 } ports SEC(".maps");
 
+/* What LACP says of members, by their ports. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PORTS_MAX);
+	__type(key, __u32);
+	__type(value, struct member_entry);
+} members SEC(".maps");
+
+/* The members by which frames leave, by the ports of their LAGs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PORTS_MAX);
+	__type(key, __u32);
+	__type(value, struct lag_entry);
+} lags SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);

@@ -2,10 +2,18 @@
 /* Layout of map keys and values. All fields are in host byte order except addresses, which are in transmission order. */
 #pragma once
 
+#include "lag.h"
+
 struct port_entry {
 	__u16 pvid; /* 0: untagged frames are dropped */
 	__u16 flags;
 	__u32 ageing_s; /* how long an address that was learned here holds */
+};
+
+/* A port that is a member of a LAG. */
+struct member_entry {
+	__u16 lag;      /* the port of the LAG */
+	__u16 collects; /* whether frames may come in */
 };
 
 struct vlan_entry {

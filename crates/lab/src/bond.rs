@@ -1,4 +1,5 @@
-//! LAGs of a lab are the kernel's bonds, which speak LACP: of a switch's ports, and of a host's devices.
+//! LAGs of an unmanaged lab are the kernel's bonds where it has some, which speak LACP: of a switch's ports, and of a host's
+//! devices. Elsewhere they are the lab's own (`lag.rs`).
 //!
 //! ```text
 //! esp-demo-sw1/lag1 (bond) ┬ p21 ═ p21 ┬ lag1 (bond) esp-demo-sw2         esp-demo-sw1/lag2 ┬ p5 ═ eth0.0 ┬ eth0 esp-demo-storage
@@ -14,7 +15,7 @@ use nix::sched::{CloneFlags, unshare};
 use crate::{
     LabError,
     error::Context,
-    layout::{HostSite, Layout, PortSite, Shut, SwitchSite},
+    layout::{HostSite, LagMethod, Layout, PortSite, Shut, SwitchSite},
     table::PORT_IFINDEX_BASE,
     tool::{Batch, BatchOrigin, run_batch},
 };
@@ -25,23 +26,17 @@ const OPTIONS: &str = "mode 802.3ad miimon 10 lacp_rate fast xmit_hash_policy la
 /// Whether the kernel has bonds.
 ///
 /// # Errors
-/// What is missing, and the way out.
+/// Why not, in the words of iproute2.
 pub(crate) fn probe() -> Result<(), LabError> {
     let place = BatchOrigin { operation: "up", device: "bond", step: "make a bond" };
     // In a namespace that goes with the thread.
-    let tried = thread::scope(|scope| {
+    thread::scope(|scope| {
         let attempt = || {
             unshare(CloneFlags::CLONE_NEWNET).context("up", "bond", "make a namespace")?;
             let script = format!("link add name probe type bond {OPTIONS}\n");
             run_batch(&Batch { tool: "ip", namespace: None, script }, place)
         };
         scope.spawn(attempt).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    });
-    tried.map_err(|error| {
-        LabError::Missing(format!(
-            "the topology has LAGs, which the lab makes of the kernel's bonds, and this kernel has none ({error}): load its module \
-             bonding, or run the lab on a kernel that has it, as Debian's"
-        ))
     })
 }
 
@@ -78,6 +73,9 @@ pub(crate) struct BondSite<'a> {
 
 /// The bonds of a lab whose ports are not shut.
 pub(crate) fn bonds(layout: &Layout) -> Vec<BondSite<'_>> {
+    if layout.lags == LagMethod::Own {
+        return Vec::new();
+    }
     let of_switch =
         |site: &'_ SwitchSite, number: usize| site.ports.iter().filter(|port| port.lag == Some(number)).count();
     let mut bonds = Vec::new();

@@ -26,7 +26,8 @@ use crate::{
     directory::Directory,
     ebpf,
     error::Context,
-    layout::{CableEnd, HostSite, Layout, Shut, SwitchSite},
+    host_lag, lag,
+    layout::{CableEnd, HostSite, LagMethod, Layout, Shut, SwitchSite},
     managed,
     name::check_lab_name,
     netns, ready,
@@ -88,13 +89,9 @@ impl Lab {
         if tables.len() != plan.topology.switches().len() {
             return Err(LabError::Unsupported("the plan has no intent for some of its switches".to_owned()));
         }
-        let first: Vec<SwitchTable> = match options.start {
-            Start::Planned => tables.clone(),
-            Start::Factory if options.managed == Managed::No => {
-                return Err(LabError::Unsupported("switches with factory settings must be managed".to_owned()));
-            }
-            Start::Factory => tables.iter().map(SwitchTable::factory).collect(),
-        };
+        if options.start == Start::Factory && options.managed == Managed::No {
+            return Err(LabError::Unsupported("switches with factory settings must be managed".to_owned()));
+        }
         let backend = match options.backend {
             None => Backend::detect()?,
             Some(backend) => {
@@ -116,17 +113,18 @@ impl Lab {
             let what = "its switches have no storm control; plan without --storm-control".to_owned();
             return Err(LabError::Unsupported(what));
         }
-        if plan.topology.has_lags() {
-            if options.managed == Managed::Yes {
-                let what = "its managed switches do not support LAGs; leave out --managed, or lags: in the topology"
-                    .to_owned();
-                return Err(LabError::Unsupported(what));
-            }
-            bond::probe()?;
-        }
         if options.managed == Managed::Yes && backend == Backend::Bridge {
             return Err(LabError::Unsupported("managed switches need the ebpf back end (--backend ebpf)".to_owned()));
         }
+        let lags = if plan.topology.has_lags() { lag::method(backend, options.managed)? } else { LagMethod::default() };
+        let first = tables.iter().zip(&plan.devices).map(|(table, intent)| match lags {
+            LagMethod::Own => table.clone().with_lags(&plan.topology, intent),
+            LagMethod::Bonds => table.clone(),
+        });
+        let first: Vec<SwitchTable> = match options.start {
+            Start::Planned => first.collect(),
+            Start::Factory => first.map(|table| SwitchTable::factory(&table)).collect(),
+        };
         let in_band = plan.topology.in_band().filter(|_| options.managed == Managed::Yes);
         let first: Vec<SwitchTable> = match in_band {
             None => first,
@@ -135,7 +133,7 @@ impl Lab {
             }
         };
         let created_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let layout = Layout::new(plan, &tables, options, backend, created_unix_s)?;
+        let layout = Layout::new(plan, &tables, options, (backend, lags), created_unix_s)?;
         let mtu_bytes = plan.policy.mtu_bytes;
         let tagging: Vec<Option<TaggingTable>> =
             (plan.topology.host_ids()).map(|host| tagger::plan::table(plan, host, options.spread)).collect();
@@ -248,7 +246,7 @@ fn nodes(
             switch(layout, node, &tables[node], mtu_bytes, &rates)
         } else {
             let at = node - switches;
-            machine(layout, machines[at], &tagging[firsts[at]..firsts[at + 1]], &rates)
+            machine(layout, firsts[at], machines[at], &tagging[firsts[at]..firsts[at + 1]], &rates)
         }
     };
     thread::scope(|scope| {
@@ -286,7 +284,9 @@ fn switch(
     let site = &layout.switches[switch];
     let namespace = Some(site.namespace.as_str());
     let place = |step| BatchOrigin { operation: "up", device: &site.name, step };
-    run_batch(&Batch { tool: "ip", namespace, script: bond::switch_script(site) }, place("make bonds"))?;
+    if layout.lags == LagMethod::Bonds {
+        run_batch(&Batch { tool: "ip", namespace, script: bond::switch_script(site) }, place("make bonds"))?;
+    }
     offload(layout, &site.namespace, site.ports.iter().filter_map(|port| port.device.as_deref()), &site.name)?;
     run_batch(
         &Batch { tool: "tc", namespace, script: shaping(layout, &site.namespace, mtu_bytes, rates) },
@@ -301,22 +301,37 @@ fn switch(
         &site.name,
         "name ports",
     )?;
-    run_batch(&Batch { tool: "ip", namespace, script: port_script(site, mtu_bytes) }, place("start ports"))
+    run_batch(&Batch { tool: "ip", namespace, script: port_script(site, layout.lags, mtu_bytes) }, place("start ports"))
 }
 
-/// Configures the ports of a machine, in order.
+/// Configures the ports of a machine, in order; the first one is this host.
 fn machine(
     layout: &Layout,
+    first: usize,
     ports: &[HostSite],
     tagging: &[Option<TaggingTable>],
     rates: &Rates<'_>,
 ) -> Result<(), LabError> {
     let [HostSite { namespace, mtu_bytes, machine, .. }, ..] = ports else { return Ok(()) };
     let place = |step| BatchOrigin { operation: "up", device: machine, step };
-    let script = ports.iter().map(bond::host_script).collect();
-    run_batch(&Batch { tool: "ip", namespace: Some(namespace), script }, place("make bonds"))?;
+    let devices = match layout.lags {
+        LagMethod::Bonds => bond::host_script,
+        LagMethod::Own => host_lag::device_script,
+    };
+    let script = ports.iter().map(devices).collect();
+    run_batch(&Batch { tool: "ip", namespace: Some(namespace), script }, place("make LAGs"))?;
     let members = ports.iter().flat_map(|port| &port.members).map(|member| member.device.as_str());
     offload(layout, namespace, ports.iter().map(|port| port.device.as_str()).chain(members), machine)?;
+    let on_own = |port: &&HostSite| layout.lags == LagMethod::Own && !port.members.is_empty();
+    for (number, port) in ports.iter().enumerate().filter(|(_, port)| on_own(port)) {
+        let silence = || {
+            let devices =
+                port.members.iter().map(|member| member.device.clone()).chain([host_lag::inside_device(port)]);
+            devices.into_iter().try_for_each(|device| set_parameter(&format!("ipv6/conf/{device}/disable_ipv6"), "1"))
+        };
+        netns::within(namespace, silence).and_then(|result| result).context("up", machine, "set parameters")?;
+        host_lag::attach(layout, first + number)?;
+    }
     let script = shaping(layout, namespace, *mtu_bytes, rates);
     run_batch(&Batch { tool: "tc", namespace: Some(namespace), script }, place("shape cables"))?;
     if ports.len() > 1 {
@@ -408,10 +423,10 @@ fn name_ports(site: &SwitchSite) -> io::Result<()> {
     aliases.try_for_each(|(port, ifindex)| links::set_alias(ifindex, port.alias()))
 }
 
-fn port_script(site: &SwitchSite, mtu_bytes: u16) -> String {
+fn port_script(site: &SwitchSite, lags: LagMethod, mtu_bytes: u16) -> String {
     let mut script = String::new();
     // Members are as their bonds.
-    for port in site.ports.iter().filter(|port| port.lag.is_none()) {
+    for port in site.ports.iter().filter(|port| lags == LagMethod::Own || port.lag.is_none()) {
         let Some(device) = &port.device else { continue };
         let _ = writeln!(script, "link set dev {device} mtu {}", port_mtu_bytes(mtu_bytes));
         if port.shut == Shut::No {

@@ -9,7 +9,7 @@ use crate::{
     directory::Changing,
     ebpf,
     error::Context,
-    layout::{CableEnd, FailMode, Layout, Shut},
+    layout::{CableEnd, FailMode, LagMethod, Layout, Shut},
     loss, netns,
     shaper::{port_mtu_bytes, shaper},
     table::PORT_IFINDEX_BASE,
@@ -72,7 +72,7 @@ pub(crate) fn raise_port(layout: &Layout, switch: usize, port: usize) -> Result<
     let site = &layout.switches[switch];
     let dead = layout.plug(switch, port).is_some_and(|(cable, _)| layout.cables[cable].is_down());
     let open = match layout.backend {
-        _ if site.ports[port].lag.is_some() => site.ports[port].shut == Shut::No,
+        _ if layout.lags == LagMethod::Bonds && site.ports[port].lag.is_some() => site.ports[port].shut == Shut::No,
         Backend::Ebpf => ebpf::is_up(&layout.name, switch, &site.name, port)?,
         Backend::Bridge => site.ports[port].shut == Shut::No,
     };

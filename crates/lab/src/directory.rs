@@ -108,6 +108,11 @@ impl Current {
     }
 }
 
+/// A further file of a lab's state.
+pub(crate) fn state_file(lab: &str, name: &str) -> PathBuf {
+    Path::new(LABS).join(lab).join(name)
+}
+
 /// A lab's state directory.
 pub(crate) struct Directory {
     name: String,

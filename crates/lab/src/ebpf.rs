@@ -1,12 +1,14 @@
 //! The tc switch: loads `bpf/switch.bpf.o` once a switch, fills its maps from the tables, hangs it on every port.
 //!
 //! ```text
-//! /sys/fs/bpf/espalier/LAB/s0/{ports,vlans,fdb,traffic,drops,program}     switch 0
+//! /sys/fs/bpf/espalier/LAB/s0/{ports,members,lags,vlans,fdb,traffic,drops,program}     switch 0
 //!                          s1/…                                           switch 1
 //! ```
 //!
 //! The programs live as long as the devices that they hang on. The pins are for reading: counters from another process,
 //! tables with bpftool, the program for test runs.
+
+pub(crate) mod lag;
 
 use std::{
     collections::BTreeMap,
@@ -24,11 +26,11 @@ use crate::{
     LabError,
     counters::{DropCounts, Traffic},
     error::Context,
-    layout::Layout,
+    layout::{LagMethod, Layout, PortSite},
     netns,
     table::{
-        Learning, Members, PORT_IFINDEX_BASE, PORTS_MAX, PortEntry, PortSet, Relay, STATICS_MAX, Service, SwitchTable,
-        VLANS_MAX,
+        LagPart, Learning, Members, PORT_IFINDEX_BASE, PORTS_MAX, PortEntry, PortSet, Relay, STATICS_MAX, Service,
+        SwitchTable, VLANS_MAX,
     },
     twin::DropReason,
 };
@@ -38,6 +40,8 @@ const BPFFS: &str = "/sys/fs/bpf";
 const PORT_UP: u16 = 1;
 const PORT_LEARN: u16 = 2;
 const PORT_BLOCKED: u16 = 4;
+const PORT_LAG: u16 = 64;
+const PORT_MEMBER: u16 = 128;
 /// The flag of ports by which floods of a kind do not leave.
 const FLOOD_FLAGS: [(FloodKind, u16); 3] =
     [(FloodKind::UnknownUnicast, 8), (FloodKind::Multicast, 16), (FloodKind::Broadcast, 32)];
@@ -100,9 +104,10 @@ pub(crate) fn build_switch(layout: &Layout, switch: usize, table: &SwitchTable) 
     let mut object = load(device, table, &room)?;
     pin(&mut object, device, &switch_pins(&layout.name, switch))?;
     let program = object.progs().find(|program| program.name() == PROGRAM).expect("the object has its program");
-    // Ports that the site does not list are the switch's own; frames of a LAG's members come in by the LAG.
+    // Ports that the site does not list are the switch's own; frames of a bond's members come in by the bond.
+    let is_bonded = |port: &PortSite| layout.lags == LagMethod::Bonds && port.lag.is_some();
     let has_device =
-        |number: &usize| site.ports.get(*number).is_none_or(|port| port.device.is_some() && port.lag.is_none());
+        |number: &usize| site.ports.get(*number).is_none_or(|port| port.device.is_some() && !is_bonded(port));
     let devices: Vec<i32> =
         (0..table.ports.len()).filter(has_device).map(|number| (PORT_IFINDEX_BASE + number as u32) as i32).collect();
     let fd = program.as_fd();
@@ -128,7 +133,7 @@ pub(crate) fn attach_pinned(layout: &Layout, switch: usize, ifindex: u32) -> Res
 }
 
 /// Hangs a program on a device of the calling thread's namespace.
-fn attach(program: BorrowedFd<'_>, ifindex: i32) -> Result<(), libbpf_rs::Error> {
+pub(crate) fn attach(program: BorrowedFd<'_>, ifindex: i32) -> Result<(), libbpf_rs::Error> {
     let mut hook = TcHookBuilder::new(program).ifindex(ifindex).replace(true).handle(1).priority(1).hook(TC_INGRESS);
     hook.create()?;
     hook.attach().map(drop)
@@ -211,6 +216,8 @@ fn sum_drops(map: &impl MapCore, device: &str, ports: usize) -> Result<Vec<DropC
 /// The tables of a running switch, for its agent.
 pub(crate) struct Tables {
     device: String,
+    /// `member_of[port]`: the LAG that a port is a member of.
+    member_of: Vec<Option<usize>>,
     ports: MapHandle,
     vlans: MapHandle,
     fdb: MapHandle,
@@ -225,10 +232,13 @@ impl Tables {
     ///
     /// # Errors
     /// [`LabError::Bpf`] if a pin is gone.
-    pub(crate) fn open(lab: &str, switch: usize, device: &str) -> Result<Self, LabError> {
-        let map = |name| pinned(lab, switch, device, name);
+    pub(crate) fn open(layout: &Layout, switch: usize) -> Result<Self, LabError> {
+        let site = &layout.switches[switch];
+        let device = site.name.as_str();
+        let map = |name| pinned(&layout.name, switch, device, name);
         Ok(Self {
             device: device.to_owned(),
+            member_of: site.ports.iter().map(|port| port.lag).collect(),
             ports: map("ports")?,
             vlans: map("vlans")?,
             fdb: map("fdb")?,
@@ -250,7 +260,9 @@ impl Tables {
         let key = vlan.get().to_ne_bytes();
         let Some(members) = members else { return self.remove(&self.vlans, &key, "write VLANs") };
         let zero = vec![vec![0_u8; size_of::<[u64; 7]>()]; self.cpus];
-        for port in members.iter() {
+        let of_lags = (0_u16..).zip(&self.member_of).filter_map(|(member, lag)| Some((member, (*lag)? as u16)));
+        let of_lags = of_lags.filter(|(_, lag)| members.contains(*lag)).map(|(member, _)| member);
+        for port in members.iter().chain(of_lags) {
             let counter = [port.to_ne_bytes(), key].concat();
             let known = self.traffic.lookup_percpu(&counter, MapFlags::ANY);
             if known.context("serve", &self.device, "read counters")?.is_none() {
@@ -399,7 +411,7 @@ const NO_PREALLOC: u32 = 1;
 impl TableCapacity {
     /// As many as a plan's tables have, which never change, and room to learn where it does.
     fn exactly(table: &SwitchTable) -> Self {
-        let counters = table.vlans.values().map(|members| members.iter().count()).sum();
+        let counters = table.vlans.values().map(|members| counted(table, members).count()).sum();
         let learns = table.ports.iter().any(|port| port.learning != Learning::Off);
         let learned = if learns { LEARNED_MAX } else { 0 };
         Self { vlans: table.vlans.len(), statics: table.fdb.len(), counters, learned, flags: 0 }
@@ -436,12 +448,13 @@ fn fill(object: &Object, device: &str, table: &SwitchTable) -> Result<(), LabErr
     for (number, port) in (0_u32..).zip(&table.ports) {
         ports.update(&number.to_ne_bytes(), &port_value(port), MapFlags::ANY).context("up", device, "write ports")?;
     }
+    lag::fill(&map("members"), &map("lags"), table).context("up", device, "write LAGs")?;
     let cpus = libbpf_rs::num_possible_cpus().context("up", device, "count processors")?;
     let zero = vec![vec![0_u8; size_of::<[u64; 7]>()]; cpus];
     for (vlan, members) in &table.vlans {
         let value = vlan_value(members);
         vlans.update(&vlan.get().to_ne_bytes(), &value, MapFlags::ANY).context("up", device, "write VLANs")?;
-        for port in members.iter() {
+        for port in counted(table, members) {
             let key = [port.to_ne_bytes(), vlan.get().to_ne_bytes()].concat();
             traffic.update_percpu(&key, &zero, MapFlags::ANY).context("up", device, "write counters")?;
         }
@@ -451,6 +464,11 @@ fn fill(object: &Object, device: &str, table: &SwitchTable) -> Result<(), LabErr
         fdb.update(&fdb_key(*vlan, *mac), &value, MapFlags::ANY).context("up", device, "write static entries")?;
     }
     Ok(())
+}
+
+/// The ports that count frames of a VLAN: those that are in it, and the members of LAGs that are.
+fn counted<'a>(table: &'a SwitchTable, members: &'a Members) -> impl Iterator<Item = u16> + 'a {
+    members.iter().chain(members.iter().flat_map(|lag| table.members_of(lag)))
 }
 
 /// `struct port_entry`.
@@ -465,8 +483,14 @@ fn port_value(port: &PortEntry) -> Vec<u8> {
         .iter()
         .filter(|(kind, _)| port.blocked_floods.contains(*kind))
         .fold(0, |flags, (_, flag)| flags | flag);
+    let part = match port.part {
+        LagPart::None => 0,
+        LagPart::Lag => PORT_LAG,
+        LagPart::Member(_) => PORT_MEMBER,
+    };
+    let flags = up | blocked | learn | blocked_floods | part;
     let pvid = port.pvid.map_or(0, VlanId::get);
-    [&pvid.to_ne_bytes()[..], &(up | blocked | learn | blocked_floods).to_ne_bytes(), &ageing_s.to_ne_bytes()].concat()
+    [&pvid.to_ne_bytes()[..], &flags.to_ne_bytes(), &ageing_s.to_ne_bytes()].concat()
 }
 
 /// `struct vlan_entry`.

@@ -17,7 +17,7 @@ use crate::{
     Backend, LabError, LabOptions, Managed, Offload, Start,
     management::Management,
     name::{check_lab_name, host_device, host_namespace, port_device, switch_namespace},
-    table::{PORT_IFINDEX_BASE, Service, SwitchTable},
+    table::{LAG_MEMBERS_MAX, PORT_IFINDEX_BASE, Service, SwitchTable},
     twin::{FrameHead, Tag, deliver},
 };
 
@@ -46,12 +46,26 @@ pub struct Layout {
     pub created_unix_s: u64,
     /// How switches are managed, if they are.
     pub management: Option<Management>,
+    /// What LAGs are made of, if there are some.
+    #[serde(default)]
+    pub lags: LagMethod,
     /// `switches[switch]`.
     pub switches: Vec<SwitchSite>,
     /// `hosts[host]`.
     pub hosts: Vec<HostSite>,
     /// Those between switches, then those of hosts, in the plan's order, which stays when plugs are moved. A LAG has one a member.
     pub cables: Vec<Cable>,
+}
+
+/// What the LAGs of a lab are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LagMethod {
+    /// The kernel's bonds.
+    #[default]
+    Bonds,
+    /// eBPF programs and LACP of the lab's own, which a process of the lab speaks.
+    Own,
 }
 
 /// How a cable fails.
@@ -133,7 +147,7 @@ pub struct HostSite {
     pub device: String,
     /// The device's index.
     pub ifindex: u32,
-    /// Where it is a bond: its members, in the order of the switch's ports.
+    /// Where it is on a LAG: its members, in the order of the switch's ports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<BondMember>,
     /// Its station address.
@@ -151,7 +165,7 @@ pub struct HostSite {
     pub audience: Vec<usize>,
 }
 
-/// A device that is a member of a host's bond.
+/// A device that is a member of a host's LAG.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BondMember {
     /// The device.
@@ -266,7 +280,7 @@ impl Layout {
         plan: &fabric::Plan,
         tables: &[SwitchTable],
         options: &LabOptions,
-        backend: Backend,
+        (backend, lags): (Backend, LagMethod),
         created_unix_s: u64,
     ) -> Result<Self, LabError> {
         check_lab_name(&options.name)?;
@@ -275,9 +289,14 @@ impl Layout {
         if nodes > NODES_MAX {
             return Err(LabError::TooLarge { what: "switches and hosts", got: nodes, limit: NODES_MAX });
         }
+        let lag_ports =
+            (0..topology.ports().len()).map(PortId::new).filter(|port| topology.port(*port).lag().is_some());
+        if let Some(got) = lag_ports.map(|lag| topology.members(lag).count()).find(|got| *got > LAG_MEMBERS_MAX) {
+            return Err(LabError::TooLarge { what: "members of one LAG", got, limit: LAG_MEMBERS_MAX });
+        }
         let is_switch = |name: &str| topology.find_switch(name).is_some();
         let switches: Vec<SwitchSite> =
-            topology.switch_ids().map(|switch| switch_site(topology, tables, options, switch)).collect();
+            topology.switch_ids().map(|switch| switch_site(topology, tables, options, lags, switch)).collect();
         let hosts: Vec<HostSite> = (topology.host_ids())
             .map(|host| {
                 let intent = plan.host_intent(host);
@@ -311,6 +330,7 @@ impl Layout {
             rate_bps: options.rate_bps,
             queue_bytes: options.queue_bytes,
             created_unix_s,
+            lags,
             management: match options.managed {
                 Managed::No => None,
                 Managed::Yes => Some(Management::new(topology, &options.name, options.start)?),
@@ -433,6 +453,12 @@ impl Layout {
     }
 }
 
+/// The address of a switch's port, counted from 1; 0 is the switch itself.
+pub(crate) fn port_address(switch: usize, port: u16) -> Mac {
+    let ([high, low], [port_high, port_low]) = ((switch as u16).to_be_bytes(), port.to_be_bytes());
+    Mac::new([0x02, 0xe5, high, low, port_high, port_low])
+}
+
 /// The factor by which a topology's rates are scaled so that its fastest host cable runs at `rate_bps`.
 pub fn rate_scale(topology: &Topology, rate_bps: u64) -> f64 {
     let fastest = |rates: &mut dyn Iterator<Item = u64>| rates.max().filter(|rate| *rate > 0);
@@ -441,13 +467,21 @@ pub fn rate_scale(topology: &Topology, rate_bps: u64) -> f64 {
     fastest.map_or(1.0, |fastest| rate_bps as f64 / fastest as f64)
 }
 
-fn switch_site(topology: &Topology, tables: &[SwitchTable], options: &LabOptions, switch: SwitchId) -> SwitchSite {
+fn switch_site(
+    topology: &Topology,
+    tables: &[SwitchTable],
+    options: &LabOptions,
+    lags: LagMethod,
+    switch: SwitchId,
+) -> SwitchSite {
     let (lab, start) = (&options.name, options.start);
     let controller = topology.in_band().filter(|_| options.managed == Managed::Yes).map(|in_band| in_band.controller);
     let table = &tables[switch.index()];
     let port_site = |(number, id): (usize, PortId)| {
         let port = topology.port(id);
-        let cabled = port.attachment != Attachment::Nothing || controller == Some(id);
+        // Only a bond is a device.
+        let has_device = port.lag().is_none() || lags == LagMethod::Bonds;
+        let cabled = (port.attachment != Attachment::Nothing && has_device) || controller == Some(id);
         let first = topology.switch_ports(switch).start;
         let lag = Some(topology.logical_port(id)).filter(|lag| *lag != id).map(|lag| lag.index() - first);
         // A member is as its LAG.
@@ -467,20 +501,18 @@ fn switch_site(topology: &Topology, tables: &[SwitchTable], options: &LabOptions
     SwitchSite { namespace: switch_namespace(lab, &name), name, ports }
 }
 
-/// The members of a host's bond: `eth0.0` and so on; none where it is on no LAG.
+/// The members of a host's LAG: `eth0.0` and so on; none where it is on no LAG.
 fn bond_members(topology: &Topology, host: &Host, number: usize) -> Vec<BondMember> {
     let count = if topology.port(host.port).lag().is_some() { topology.members(host.port).count() } else { 0 };
     let member = |at: usize| BondMember {
         device: format!("{}.{at}", host_device(number)),
-        ifindex: MEMBER_IFINDEX_BASE + (number * BOND_MEMBERS_MAX + at) as u32,
+        ifindex: MEMBER_IFINDEX_BASE + (number * LAG_MEMBERS_MAX + at) as u32,
     };
     (0..count).map(member).collect()
 }
 
-/// Indexes of the members of hosts' bonds: above those of ports.
+/// Indexes of the members of hosts' LAGs, [`LAG_MEMBERS_MAX`] a port: above those of ports.
 const MEMBER_IFINDEX_BASE: u32 = 8192;
-/// Most members of a bond, which the indexes of the next port's begin after.
-const BOND_MEMBERS_MAX: usize = 64;
 
 /// Who hears a host's broadcast. A fabric that loops never finishes delivering; its audience is what was heard first.
 fn audience(plan: &fabric::Plan, tables: &[SwitchTable], host: HostId) -> Vec<usize> {

@@ -9,6 +9,7 @@
 
 pub mod delivery;
 mod ebpf;
+pub mod lag;
 pub mod layout;
 pub mod managed;
 pub mod measure;
@@ -26,14 +27,19 @@ mod cable;
 mod counters;
 mod directory;
 mod error;
+#[cfg(test)]
+mod flow;
+mod host_lag;
 mod loss;
 mod management;
 mod options;
 mod plug;
+mod priority;
 mod probe;
 mod ready;
 mod shaper;
 mod signal;
+mod speaker;
 mod state;
 mod status;
 mod tool;

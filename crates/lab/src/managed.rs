@@ -41,24 +41,27 @@ use bridge_mib::{
     index::{StaticRow, VlanIndex},
 };
 use fabric::{
-    Mac, Plan, SwitchId, VlanId,
+    LagNumber, Plan, SwitchId, VlanId,
     format::plan::{ReadMode, read_plan},
 };
 use snmp::wire::{AuthProtocol, Keys, PrivacyProtocol};
 use switchd::agent::{
-    Access, Config, Engine, Facts, HybridPorts, Learning, Limits, PortFacts, Responder as _, Rights, Server,
+    Access, Config, Engine, Facts, HybridPorts, Learning, Limits, PortFacts, PortKind, Responder as _, Rights, Server,
     StaticConfig, Switch, User, VlanConfig,
 };
 
 use self::plane::Plane;
 pub use crate::management::CONTROLLER;
 use crate::{
-    Backend, Lab, LabError, ebpf,
+    Backend, Lab, LabError,
+    directory::state_file,
+    ebpf,
     error::Context,
-    layout::{HostSite, Layout, SwitchSite},
+    lag,
+    layout::{HostSite, Layout, PortSite, SwitchSite, port_address},
     management::{InBandSite, ManagedSite, Management, StartWord},
     name::plain,
-    netns,
+    netns, priority,
     table::{PORT_IFINDEX_BASE, Service, SwitchTable},
     tool::{Batch, BatchOrigin, run_batch},
 };
@@ -173,7 +176,7 @@ fn whole_frames(namespace: &str, device: &'static str) -> Result<(), LabError> {
 }
 
 /// Starts `program`, which must end up in [`serve`], apart from the caller, and LLDP daemons in the hosts; waits until
-/// the agents answer. Returns how many hosts speak LLDP: none where Debian's lldpd is not installed.
+/// the agents answer and LACP has all members of LAGs in use. Returns how many hosts speak LLDP: none where Debian's lldpd is not installed.
 ///
 /// # Errors
 /// [`LabError::Io`] with the last words of the program if the agents do not come up.
@@ -197,12 +200,16 @@ pub fn start(lab: &Lab, program: &mut Command) -> Result<usize, LabError> {
         }
         thread::sleep(Duration::from_millis(5));
     }
+    lag::await_active(lab)?;
     Ok(layout.hosts.iter().filter(|host| announce_host(&layout.name, host)).count())
 }
 
 /// Has a host announce itself by Debian's lldpd, if that is installed.
 fn announce_host(lab: &str, site: &HostSite) -> bool {
-    let HostSite { name: host, namespace, device, .. } = site;
+    let HostSite { name: host, namespace, device, members, .. } = site;
+    // Who is at the other end of a cable, the members say.
+    let members: Vec<&str> = members.iter().map(|member| member.device.as_str()).collect();
+    let devices = if members.is_empty() { device.clone() } else { members.join(",") };
     // The daemon puts its unprivileged half there.
     let _ = fs::create_dir_all("/run/lldpd");
     let socket = lldp_socket(lab, host);
@@ -211,7 +218,11 @@ fn announce_host(lab: &str, site: &HostSite) -> bool {
     let named =
         fs::write(&settings, format!("configure system hostname {host:?}\nconfigure lldp tx-interval 1\n")).is_ok();
     let mut daemon = Command::new("ip");
-    daemon.args(["netns", "exec", namespace, "lldpd", "-d", "-u"]).arg(socket).args(["-I", device, "-O"]).arg(settings);
+    daemon
+        .args(["netns", "exec", namespace, "lldpd", "-d", "-u"])
+        .arg(socket)
+        .args(["-I", &devices, "-O"])
+        .arg(settings);
     daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     std::os::unix::process::CommandExt::process_group(&mut daemon, 0);
     let installed = std::env::var_os("PATH").is_some_and(|path| {
@@ -225,11 +236,7 @@ pub fn lldp_socket(lab: &str, host: &str) -> PathBuf {
     state_file(lab, &format!("lldpd-{}", plain(host)))
 }
 
-fn state_file(lab: &str, name: &str) -> PathBuf {
-    PathBuf::from("/run/espalier/lab").join(lab).join(name)
-}
-
-/// Serves all switches of a lab until `stop` is set, or the process is ended.
+/// Serves all switches of a lab until `stop` is set, or the process is ended; hosts on LAGs speak LACP meanwhile.
 ///
 /// # Errors
 /// [`LabError::Unsupported`] for a lab without management; whatever keeps an agent from its sockets or tables.
@@ -243,7 +250,7 @@ pub fn serve(name: &str, stop: &AtomicBool) -> Result<(), LabError> {
         return Err(LabError::Unsupported("managed switches need the ebpf back end".to_owned()));
     }
     let configs = first_configs(&lab, management)?;
-    before_data_planes();
+    priority::raise();
     let ready = Barrier::new(layout.switches.len() + 1);
     let failed = AtomicBool::new(false);
     let served = thread::scope(|scope| {
@@ -271,6 +278,9 @@ pub fn serve(name: &str, stop: &AtomicBool) -> Result<(), LabError> {
                 })
             })
             .collect();
+        let ends = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+        let speakers: Vec<_> =
+            lag::hosts(layout).into_iter().map(|node| scope.spawn(move || node.speak(layout, &ends))).collect();
         ready.wait();
         let entered = netns::enter(&management.namespace).context("serve", name, "enter namespace").and_then(|()| {
             match failed.load(Ordering::SeqCst) {
@@ -283,20 +293,12 @@ pub fn serve(name: &str, stop: &AtomicBool) -> Result<(), LabError> {
             }
         });
         failed.fetch_or(entered.is_err(), Ordering::SeqCst);
-        let results =
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let threads = threads.into_iter().chain(speakers);
+        let results = threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         results.collect::<Result<Vec<()>, LabError>>().and(entered)
     });
     let _ = fs::remove_file(state_file(name, "agents"));
     served
-}
-
-/// Raises the priority of this process above packet forwarding in kernel threads: a real switch forwards in hardware, and its
-/// agent has a processor of its own. Without CAP_SYS_NICE the priority stays as it is.
-fn before_data_planes() {
-    const NICENESS: libc::c_int = -15;
-    // SAFETY: it takes no memory; 0 is the calling process.
-    let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
 }
 
 /// Serves one switch of a lab on an address of its own, for whom the caller lets in, until `stop` is set.
@@ -341,7 +343,7 @@ fn agent(
 ) -> Result<Agent, LabError> {
     let site = &layout.switches[switch];
     let device = site.name.as_str();
-    let maps = ebpf::Tables::open(&layout.name, switch, device)?;
+    let maps = (ebpf::Tables::open(layout, switch)?, ebpf::lag::LagTables::open(layout, switch)?);
     netns::enter(&site.namespace).context("serve", device, "enter namespace")?;
     let facts = facts(layout, management, switch);
     let since = Instant::now();
@@ -393,20 +395,20 @@ fn facts(layout: &Layout, management: &Management, switch: usize) -> Facts {
         learning: if limits.independent_vlan_learning { Learning::Independent } else { Learning::Shared },
         pfc_classes: limits.pfc_classes,
     };
-    let [high, low] = (switch as u16).to_be_bytes();
-    let address = |port: u16| {
-        let [port_high, port_low] = port.to_be_bytes();
-        Mac::new([0x02, 0xe5, high, low, port_high, port_low])
-    };
-    let port = |(number, name): (u16, &str)| PortFacts {
-        name: name.to_owned(),
+    let port = |(number, port): (u16, &PortSite)| PortFacts {
+        name: port.name.clone(),
         if_index: PORT_IFINDEX_BASE + u32::from(number),
-        mac: address(number + 1),
+        mac: port_address(switch, number + 1),
+        kind: match port.lag {
+            Some(lag) => PortKind::Member { lag: lag as u32 + 1 },
+            None if LagNumber::of_port(&port.name).is_some() => PortKind::Lag,
+            None => PortKind::Own,
+        },
     };
     Facts {
         description: format!("Espalier lab switch, limits of {model} ({described})"),
-        address: address(0),
-        ports: (0_u16..).zip(site.ports.iter().map(|port| port.name.as_str())).map(port).collect(),
+        address: port_address(switch, 0),
+        ports: (0..).zip(&site.ports).map(port).collect(),
         limits,
     }
 }
@@ -417,7 +419,8 @@ fn first_configs(lab: &Lab, management: &Management) -> Result<Vec<Config>, LabE
     let named = |site: &SwitchSite, config: Config| Config { name: site.name.as_bytes().to_vec(), ..config };
     match management.start {
         StartWord::Factory => {
-            Ok(layout.switches.iter().map(|site| named(site, Config::factory(site.ports.len()))).collect())
+            let config = |switch: usize| named(&layout.switches[switch], facts(layout, management, switch).factory());
+            Ok((0..layout.switches.len()).map(config).collect())
         }
         StartWord::Planned => {
             let missing = || LabError::Unsupported(format!("lab {} keeps no plan to begin with", layout.name));

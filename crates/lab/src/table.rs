@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use fabric::{Admin, DeviceIntent, FloodSet, Mac, PortRole, Topology, VlanId};
+use fabric::{Admin, Attachment, DeviceIntent, FloodSet, Mac, PortRole, Topology, VlanId};
 
 use crate::LabError;
 
@@ -22,6 +22,9 @@ pub(crate) const STATICS_MAX: usize = 16_384;
 
 /// Most ports of one switch; `PORTS_MAX` in `bpf/switch_consts.h`.
 pub const PORTS_MAX: usize = 256;
+
+/// Most members of one LAG; `LAG_MEMBERS_MAX` in `bpf/lag.h`.
+pub(crate) const LAG_MEMBERS_MAX: usize = 64;
 
 /// Port `k` of a switch is the device with this index plus `k`; `PORT_IFINDEX_BASE` in `bpf/switch_consts.h`.
 pub const PORT_IFINDEX_BASE: u32 = 16;
@@ -40,6 +43,8 @@ pub struct SwitchTable {
     pub fdb: BTreeMap<(VlanId, Mac), u16>,
     /// Learned addresses, which count where there is no static entry; none yet where an intent has just been read.
     pub learned: BTreeMap<(VlanId, Mac), u16>,
+    /// Which members of LAGs carry frames; none yet where an intent has just been read.
+    pub active: ActiveMembers,
 }
 
 /// One port.
@@ -55,6 +60,28 @@ pub struct PortEntry {
     pub learning: Learning,
     /// Floods that do not leave by it.
     pub blocked_floods: FloodSet,
+    /// Its part in a LAG of the data plane's own.
+    pub part: LagPart,
+}
+
+/// The part that a port has in a LAG.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LagPart {
+    /// None, or the LAG is made of the kernel's bond, of which the data plane knows nothing.
+    None,
+    /// It is the LAG, which has no device of its own.
+    Lag,
+    /// It is a member of the LAG that is this port.
+    Member(u16),
+}
+
+/// The members of LAGs that carry frames.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ActiveMembers {
+    /// Members by which frames come in.
+    pub collecting: PortSet,
+    /// By LAG: the members by which frames leave, in port order.
+    pub distributing: BTreeMap<u16, Vec<u16>>,
 }
 
 /// What spanning tree lets a port do.
@@ -125,8 +152,8 @@ impl SwitchTable {
                 (Admin::Down, _) | (_, PortRole::Unused | PortRole::Member) => Service::Down,
                 (Admin::Up, PortRole::Host(_) | PortRole::Link(_) | PortRole::Controller) => Service::Up,
             };
-            let (relay, blocked_floods) = (Relay::Forward, port.blocked);
-            ports.push(PortEntry { pvid: port.pvid, service, relay, learning, blocked_floods });
+            let (relay, blocked_floods, part) = (Relay::Forward, port.blocked, LagPart::None);
+            ports.push(PortEntry { pvid: port.pvid, service, relay, learning, blocked_floods, part });
             for vlan in port.untagged.iter().chain(port.tagged.iter()) {
                 let members = vlans.entry(vlan).or_default();
                 match service {
@@ -154,7 +181,28 @@ impl SwitchTable {
             })?;
             fdb.insert((entry.vlan, entry.mac), *number);
         }
-        Ok(Self { ports, vlans, fdb, learned: BTreeMap::new() })
+        Ok(Self { ports, vlans, fdb, learned: BTreeMap::new(), active: ActiveMembers::default() })
+    }
+
+    /// The same tables for a data plane that makes LAGs itself: LAGs and members are known as such, and a member is in
+    /// service unless it or its LAG is shut. `intent` is the one that the tables were read from.
+    #[must_use]
+    pub(crate) fn with_lags(mut self, topology: &Topology, intent: &DeviceIntent) -> Self {
+        for (number, port) in intent.ports.iter().enumerate() {
+            if topology.port(port.port).lag().is_some() {
+                self.ports[number].part = LagPart::Lag;
+            }
+            let Attachment::Member(lag) = topology.port(port.port).attachment else { continue };
+            let Some(at) = intent.ports.iter().position(|port| port.port == lag) else { continue };
+            let service = if port.admin == Admin::Up { self.ports[at].service } else { Service::Down };
+            (self.ports[number].part, self.ports[number].service) = (LagPart::Member(at as u16), service);
+        }
+        self
+    }
+
+    /// The members of a LAG, ascending; none of another port. Cost: O(ports).
+    pub(crate) fn members_of(&self, lag: u16) -> impl Iterator<Item = u16> + '_ {
+        (0_u16..).zip(&self.ports).filter(move |(_, port)| port.part == LagPart::Member(lag)).map(|(number, _)| number)
     }
 }
 
@@ -169,23 +217,26 @@ impl SwitchTable {
     }
 
     /// The same ports as they leave the factory: one VLAN for all that have a cable, learning, and not one that spanning
-    /// tree has opened yet.
+    /// tree has opened yet. LAGs are configured, and are in that VLAN in place of their members.
     #[must_use]
     pub fn factory(planned: &Self) -> Self {
-        let port = |_: &PortEntry| PortEntry {
+        let port = |planned: &PortEntry| PortEntry {
             pvid: Some(VlanId::MIN),
             service: Service::Up,
             relay: Relay::Block,
             learning: Learning::For { ageing_s: AGEING_S },
             blocked_floods: FloodSet::NONE,
+            part: planned.part,
         };
         let mut all = Members::default();
-        (0..planned.ports.len() as u16).for_each(|port| all.untagged.insert(port));
+        let numbered = (0_u16..).zip(&planned.ports).filter(|(_, port)| !matches!(port.part, LagPart::Member(_)));
+        numbered.for_each(|(number, _)| all.untagged.insert(number));
         Self {
             ports: planned.ports.iter().map(port).collect(),
             vlans: [(VlanId::MIN, all)].into(),
             fdb: BTreeMap::new(),
             learned: BTreeMap::new(),
+            active: ActiveMembers::default(),
         }
     }
 }
@@ -214,7 +265,14 @@ impl PortEntry {
     /// The port by which a switch itself takes part in the management VLAN.
     pub(crate) fn own(vlan: VlanId) -> Self {
         let learning = Learning::For { ageing_s: AGEING_S };
-        Self { pvid: Some(vlan), service: Service::Up, relay: Relay::Forward, learning, blocked_floods: FloodSet::NONE }
+        Self {
+            pvid: Some(vlan),
+            service: Service::Up,
+            relay: Relay::Forward,
+            learning,
+            blocked_floods: FloodSet::NONE,
+            part: LagPart::None,
+        }
     }
 
     /// Whether frames may leave by it.

@@ -2,8 +2,9 @@
 //!
 //! A frame is classified to a VLAN (its tag, or the port's PVID when it has none or a priority tag), filtered at
 //! ingress, and relayed: by the static entry of (VLAN, destination) if there is one, else by the learned one, else to
-//! every other member. Nothing is relayed by a port that spanning tree has closed. `bpf/switch.bpf.c` takes the same decisions in the kernel, and a test holds the two against
-//! each other frame by frame.
+//! every other member. Nothing is relayed by a port that spanning tree has closed. A frame that comes in by a collecting
+//! member of a LAG has come in by the LAG, and one that leaves by a LAG leaves by one of its distributing members.
+//! `bpf/switch.bpf.c` takes the same decisions in the kernel, and a test holds the two against each other frame by frame.
 //!
 //! ```text
 //! untagged, PVID 2 ─▶ v2 ─ member? ─ entry? ─ yes ▶ its port, tagged or not as that port is a member
@@ -17,7 +18,7 @@ use std::collections::VecDeque;
 
 use fabric::{Attachment, FloodKind, HostId, Mac, PortId, SwitchId, Topology, VlanId};
 
-use crate::table::{Learning, PortEntry, Relay, Service, SwitchTable};
+use crate::table::{LagPart, Learning, Relay, Service, SwitchTable};
 
 /// The part of a frame that a switch looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ pub enum Decision {
 /// One copy of a frame on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Exit {
-    /// The port, by its number on the switch.
+    /// The port, by its number on the switch; a LAG, not the member.
     pub port: u16,
     /// The tag that the copy carries.
     pub tag: Option<Tag>,
@@ -94,11 +95,15 @@ pub enum DropReason {
     EgressNotMember,
     /// Spanning tree has closed the port where it came in, or the one where it should leave.
     Blocked,
+    /// It came in by a member of a LAG that LACP does not let collect.
+    NotCollecting,
+    /// The entry points to a LAG that has no distributing member.
+    NoMember,
 }
 
 impl DropReason {
     /// Every reason, in order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::PortDown,
         Self::Malformed,
         Self::Reserved,
@@ -108,6 +113,8 @@ impl DropReason {
         Self::SamePort,
         Self::EgressNotMember,
         Self::Blocked,
+        Self::NotCollecting,
+        Self::NoMember,
     ];
 
     /// The stable name for it.
@@ -122,14 +129,16 @@ impl DropReason {
             Self::SamePort => "same-port",
             Self::EgressNotMember => "egress-not-member",
             Self::Blocked => "blocked",
+            Self::NotCollecting => "not-collecting",
+            Self::NoMember => "no-member",
         }
     }
 }
 
 /// Decides what a switch does with a frame that enters by `port`.
 pub fn decide(table: &SwitchTable, port: u16, frame: &FrameHead) -> Decision {
-    let vlan = match classify(table, port, frame) {
-        Ok(vlan) => vlan,
+    let (port, vlan) = match classify(table, port, frame) {
+        Ok(classified) => classified,
         Err(reason) => return Decision::Drop(reason),
     };
     match table.ports[usize::from(port)].relay {
@@ -138,10 +147,21 @@ pub fn decide(table: &SwitchTable, port: u16, frame: &FrameHead) -> Decision {
     }
 }
 
-/// What a switch learns from a frame that enters by `port`: the sender is there.
-pub fn learn(table: &SwitchTable, port: u16, frame: &FrameHead) -> Option<(VlanId, Mac)> {
-    let vlan = classify(table, port, frame).ok()?;
-    (table.ports[usize::from(port)].learning != Learning::Off).then_some((vlan, frame.source))
+/// What a switch learns from a frame that enters by `port`: the sender, and the port or LAG that it is behind.
+pub fn learn(table: &SwitchTable, port: u16, frame: &FrameHead) -> Option<((VlanId, Mac), u16)> {
+    let (port, vlan) = classify(table, port, frame).ok()?;
+    (table.ports[usize::from(port)].learning != Learning::Off).then_some(((vlan, frame.source), port))
+}
+
+/// The port whose device a frame with this hash leaves by, where it leaves by `port`: a member of the LAG, or the port
+/// itself; none where the LAG has no distributing member.
+#[cfg(test)]
+pub(crate) fn device(table: &SwitchTable, port: u16, hash: u32) -> Option<u16> {
+    if table.ports[usize::from(port)].part != LagPart::Lag {
+        return Some(port);
+    }
+    let members = table.active.distributing.get(&port)?;
+    members.get(((u64::from(hash) * members.len() as u64) >> 32) as usize).copied()
 }
 
 /// Follows a frame from the moment a host sends it: who receives it, and with which tag; one element a copy, in order
@@ -187,7 +207,8 @@ pub fn deliver(
     Ok(arrivals)
 }
 
-fn classify(table: &SwitchTable, port: u16, frame: &FrameHead) -> Result<VlanId, DropReason> {
+/// The port or LAG that a frame has come in by, and its VLAN.
+fn classify(table: &SwitchTable, port: u16, frame: &FrameHead) -> Result<(u16, VlanId), DropReason> {
     let entry = table.ports.get(usize::from(port)).ok_or(DropReason::PortDown)?;
     if entry.service == Service::Down {
         return Err(DropReason::PortDown);
@@ -198,23 +219,35 @@ fn classify(table: &SwitchTable, port: u16, frame: &FrameHead) -> Result<VlanId,
     if matches!(frame.destination.octets(), [0x01, 0x80, 0xc2, 0, 0, 0..=0x0f]) {
         return Err(DropReason::Reserved);
     }
+    let (port, entry) = match entry.part {
+        LagPart::None | LagPart::Lag => (port, entry),
+        LagPart::Member(_) if !table.active.collecting.contains(port) => return Err(DropReason::NotCollecting),
+        LagPart::Member(lag) => (lag, &table.ports[usize::from(lag)]),
+    };
+    if entry.service == Service::Down {
+        return Err(DropReason::PortDown);
+    }
     let vlan = match frame.tag {
         Some(Tag { vid: 1.., .. }) => frame.tag.and_then(|tag| VlanId::new(tag.vid).ok()).ok_or(DropReason::NoVlan)?,
         Some(Tag { vid: 0, .. }) | None => entry.pvid.ok_or(DropReason::NoPvid)?,
     };
     let members = table.vlans.get(&vlan).ok_or(DropReason::NoVlan)?;
-    if members.contains(port) { Ok(vlan) } else { Err(DropReason::NotMember) }
+    if members.contains(port) { Ok((port, vlan)) } else { Err(DropReason::NotMember) }
 }
 
 fn relay(table: &SwitchTable, port: u16, vlan: VlanId, frame: &FrameHead) -> Decision {
     let members = &table.vlans[&vlan];
     let tag = Tag { vid: vlan.get(), priority: frame.tag.map_or(0, |tag| tag.priority) };
     let exit = |port| Exit { port, tag: (!members.untagged.contains(port)).then_some(tag) };
-    let is_open = |port: u16| table.ports.get(usize::from(port)).is_some_and(PortEntry::is_open);
+    let is_open = |port: u16| table.ports.get(usize::from(port)).is_some_and(|entry| entry.is_open());
+    let has_member = |port: u16| {
+        let distributes = || table.active.distributing.get(&port).is_some_and(|members| !members.is_empty());
+        table.ports[usize::from(port)].part != LagPart::Lag || distributes()
+    };
     let blocks = |port: u16, kind: FloodKind| table.ports[usize::from(port)].blocked_floods.contains(kind);
     let flood = |kind| {
         let others = members.iter().filter(|member| *member != port && is_open(*member) && !blocks(*member, kind));
-        Decision::Flood(kind, others.map(exit).collect())
+        Decision::Flood(kind, others.filter(|member| has_member(*member)).map(exit).collect())
     };
     if frame.destination == Mac::BROADCAST {
         return flood(FloodKind::Broadcast);
@@ -228,6 +261,7 @@ fn relay(table: &SwitchTable, port: u16, vlan: VlanId, frame: &FrameHead) -> Dec
         Some(out) if *out == port => Decision::Drop(DropReason::SamePort),
         Some(out) if !members.contains(*out) => Decision::Drop(DropReason::EgressNotMember),
         Some(out) if !is_open(*out) => Decision::Drop(DropReason::Blocked),
+        Some(out) if !has_member(*out) => Decision::Drop(DropReason::NoMember),
         Some(out) => Decision::Unicast(exit(*out)),
     }
 }

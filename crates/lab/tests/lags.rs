@@ -1,5 +1,5 @@
-//! LAGs of the kernel's bonds: every pair gets through, each frame once, and a member that is pulled costs capacity, not the
-//! conversation.
+//! LAGs, of the kernel's bonds or of the lab's own: every pair gets through, each frame once, and a member that is pulled costs
+//! capacity, not the conversation.
 //!
 //! ```text
 //!      n1 ═══ s0 ═══ s1 ─── n2        ═══ two cables as one, by LACP
@@ -12,8 +12,11 @@ mod common;
 
 use std::{
     net::{IpAddr, UdpSocket},
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -22,6 +25,8 @@ use fabric::{LinkId, Plan, Tree, format::native::parse_native};
 use lab::{
     Backend, FailMode, Lab, LabError, LabOptions,
     delivery::{Probe, check},
+    lag,
+    layout::LagMethod,
     netns::within,
 };
 
@@ -45,7 +50,8 @@ fn a_member_that_is_pulled_costs_capacity_and_no_conversation() {
             let links = trees[host.index() % 2].iter().map(|link| LinkId::new(*link));
             Tree::new(&cabling, links.collect::<Vec<_>>()).expect("a tree")
         });
-        let Some(lab) = up(&plan, backend) else { return };
+        let Some(lab) = up(&plan, backend) else { continue };
+        let _speakers = Speakers::start(&lab.0);
         // A bond sends by a member before its partner has answered, and stops for a moment when it has.
         await_members(&lab.0);
         for &probe in Probe::ALL {
@@ -53,11 +59,13 @@ fn a_member_that_is_pulled_costs_capacity_and_no_conversation() {
             println!("{backend}: {probe}: {} pairs in {:.2?}", delivery.pairs, delivery.elapsed);
             assert_eq!(delivery.faults, [], "{backend}: {probe}");
         }
-        for (what, cable) in
-            [("the first of two cables between switches", "s0:p1"), ("the second of a host's cables", "s0:p6")]
-        {
+        for (what, cable) in [
+            ("the first of two cables between switches", "s0:p1"),
+            ("the second of two cables between switches", "s0:p2"),
+            ("the second of a host's cables", "s0:p6"),
+        ] {
             let heard = talk(&lab.0, LISTENING, || lab.0.fail(cable, FailMode::Down).expect("a cable"));
-            println!("{backend}: {what} is pulled: {heard}");
+            println!("{backend}, {:?}: {what} is pulled: {heard}", lab.0.layout().lags);
             heard.check(what);
             // Which conversation takes which member is the kernel's choice; LACP takes seconds to take a member in again.
             lab.0.heal(cable).expect("a cable");
@@ -104,7 +112,34 @@ fn the_same_cables_between_bridges_with_spanning_tree() {
 /// What spanning tree takes to forward, with the shortest timers that the standard has: twice four seconds, and some.
 const SETTLING: Duration = Duration::from_secs(12);
 
-/// A lab; none, with the reason, where the kernel has no bonds.
+/// LACP of a lab's own LAGs, on threads of this process.
+struct Speakers {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), LabError>>>,
+}
+
+impl Speakers {
+    fn start(lab: &Lab) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (name, flag) = (lab.layout().name.clone(), Arc::clone(&stop));
+        let own = lab.layout().lags == LagMethod::Own;
+        Self { stop, thread: own.then(|| thread::spawn(move || lag::serve(&name, &flag))) }
+    }
+}
+
+impl Drop for Speakers {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        match self.thread.take().map(JoinHandle::join) {
+            None | Some(Ok(Ok(()))) => {}
+            // A panic inside a panic would hide both.
+            wrong if thread::panicking() => println!("LACP: {wrong:?}"),
+            wrong => panic!("LACP: {wrong:?}"),
+        }
+    }
+}
+
+/// A lab; none, with the reason, where neither the kernel nor the back end has LAGs.
 fn up(plan: &Plan, backend: Backend) -> Option<Guard> {
     let rate_bps = setting("LAB_RATE_BPS", 1_000_000_000);
     let options = LabOptions { backend: Some(backend), rate_bps, ..LabOptions::new(lab_name("lag")) };
@@ -194,8 +229,9 @@ fn talk(lab: &Lab, after: Duration, act: impl FnOnce()) -> Heard {
     })
 }
 
-/// Waits until every bond has all its members again.
+/// Waits until every LAG has all its members again.
 fn await_members(lab: &Lab) {
+    lag::await_active(lab).expect("LACP agrees");
     let since = Instant::now();
     let switches = lab.layout().switches.iter().map(|site| site.namespace.as_str());
     for namespace in switches.chain([lab.layout().hosts[0].namespace.as_str()]) {

@@ -9,11 +9,12 @@ use bridge_mib::{
     index::{CurrentVlan, IfIndex, StaticRow, VlanIndex},
     objects::{bridge, if_mib, lldp, own, q_bridge, system},
 };
-use common::{Guard, Shape, grid, lab_name, setting, skipped};
-use fabric::{DeviceIntent, Plan, VlanId};
+use common::{Guard, LAGS, Shape, grid, lab_name, plan, setting, skipped};
+use fabric::{Attachment, DeviceIntent, LinkId, Plan, PortIntent, Tree, VlanId, format::native::parse_native};
 use lab::{
-    Backend, Lab, LabOptions, Managed, Start,
+    Backend, FailMode, Lab, LabOptions, Managed, Start,
     delivery::{Probe, check},
+    lag,
 };
 use manager::{Agents, Manager, wait_for};
 use snmp::Value;
@@ -75,7 +76,8 @@ fn deploy(manager: &mut Manager, plan: &Plan, intent: &DeviceIntent) {
             (q_bridge::STATIC_UNICAST_STATUS.row(&row), Value::Integer(StaticStatus::Permanent.code())),
         ]);
     }
-    for (number, port) in numbered() {
+    let is_member = |port: &PortIntent| matches!(plan.topology.port(port.port).attachment, Attachment::Member(_));
+    for (number, port) in numbered().filter(|(_, port)| !is_member(port)) {
         let row = BridgePort(number);
         manager.set(vec![match port.pvid {
             Some(pvid) => (q_bridge::PVID.row(&row), Value::Gauge32(u32::from(pvid.get()))),
@@ -187,5 +189,73 @@ fn what_is_written_is_what_the_data_plane_does() {
     wait_for("neighbours", || heard(&mut manager) == ["s1", "s2"]);
     // Counters have seen the probes.
     assert!(manager.get(if_mib::HC_IN_OCTETS.row(&interface)).count() > Some(1000));
+    drop(agents);
+}
+
+#[test]
+fn lags_are_ports_of_spanning_tree_and_of_the_plan() {
+    if skipped(Backend::Ebpf) {
+        return;
+    }
+    let topology = parse_native("lags.yaml", LAGS).expect("valid");
+    let cabling = topology.clone();
+    let plan = plan(topology, |_| Tree::new(&cabling, [0, 1].map(LinkId::new).to_vec()).expect("a tree"));
+    let (hosts, switches) = (plan.topology.hosts().len() as u64, plan.devices.len() as u64);
+    let lab = Guard::up(&plan, &options("mlag", Start::Factory));
+    let agents = Agents::start(&lab.0);
+    let mut managers: Vec<Manager> = (0..plan.devices.len()).map(|switch| Manager::of(&lab.0, switch)).collect();
+    lag::await_active(&lab.0).expect("LACP agrees");
+    // Of the three links of the ring one is closed, and the two cables of the LAG are one link.
+    let bridged = |intent: &DeviceIntent| -> Vec<u32> {
+        let own = |port: &PortIntent| !matches!(plan.topology.port(port.port).attachment, Attachment::Member(_));
+        (1..).zip(&intent.ports).filter(|(_, port)| own(port)).map(|(number, _)| number).collect()
+    };
+    wait_for("a tree", || {
+        let states = managers.iter_mut().zip(&plan.devices).flat_map(|(manager, intent)| {
+            let state = |port: u32| manager.get(bridge::STP_PORT_STATE.row(&BridgePort(port)));
+            bridged(intent).into_iter().map(state).collect::<Vec<_>>()
+        });
+        let states: Vec<_> = states.map(|state| state.int().map(StpState::try_from)).collect();
+        let count = |wanted: StpState| states.iter().filter(|state| **state == Some(Ok(wanted))).count();
+        count(StpState::Blocking) == 1 && count(StpState::Forwarding) == states.len() - 1
+    });
+    let before = broadcasts(&lab.0);
+    assert_eq!(check(&lab.0, Probe::Dhcp).expect("probes can be sent").faults, []);
+    assert_eq!(broadcasts(&lab.0) - before, hosts * switches);
+
+    for (manager, intent) in managers.iter_mut().zip(&plan.devices) {
+        deploy(manager, &plan, intent);
+    }
+    for (manager, intent) in managers.iter_mut().zip(&plan.devices) {
+        for port in bridged(intent) {
+            let row = bridge::STP_PORT_ENABLE.row(&BridgePort(port));
+            manager.set(vec![(row, Value::Integer(Enabled::No.code()))]);
+        }
+    }
+    for &probe in Probe::ALL {
+        assert_eq!(check(&lab.0, probe).expect("probes can be sent").faults, [], "{probe}");
+    }
+    // A member that is pulled is down, and the LAG is up with half its capacity.
+    let interface = |switch: usize, name: &str| {
+        let ports = &lab.0.layout().switches[switch].ports;
+        IfIndex(16 + ports.iter().position(|port| port.name == name).expect("a port") as u32)
+    };
+    let [lag1, p1] = ["lag1", "p1"].map(|name| interface(0, name));
+    let whole_mbps = managers[0].get(if_mib::HIGH_SPEED.row(&lag1)).unsigned();
+    lab.0.fail("s0:p1", FailMode::Down).expect("a cable");
+    wait_for("the member", || managers[0].get(if_mib::OPER_STATUS.row(&p1)) == Value::Integer(IfStatus::Down.code()));
+    assert_eq!(managers[0].get(if_mib::OPER_STATUS.row(&lag1)), Value::Integer(IfStatus::Up.code()));
+    assert_eq!(managers[0].get(if_mib::HIGH_SPEED.row(&lag1)).unsigned(), whole_mbps.map(|mbps| mbps / 2));
+    assert_eq!(check(&lab.0, Probe::Ping).expect("probes can be sent").faults, []);
+    // A LAG that is shut takes its members with it, at both ends.
+    let admin = |status: IfStatus| vec![(if_mib::ADMIN_STATUS.row(&lag1), Value::Integer(status.code()))];
+    lab.0.heal("s0:p1").expect("a cable");
+    lag::await_active(&lab.0).expect("LACP agrees");
+    managers[0].set(admin(IfStatus::Down));
+    let far = interface(1, "lag1");
+    wait_for("the far end", || managers[1].get(if_mib::OPER_STATUS.row(&far)) == Value::Integer(IfStatus::Down.code()));
+    managers[0].set(admin(IfStatus::Up));
+    lag::await_active(&lab.0).expect("LACP agrees");
+    assert_eq!(check(&lab.0, Probe::Ping).expect("probes can be sent").faults, []);
     drop(agents);
 }

@@ -19,8 +19,10 @@ use crate::{
 /// What is asked of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkState {
-    /// Up, with carrier.
+    /// Up, with carrier, as the kernel uses it: it looks at carriers at most once a second.
     pub running: bool,
+    /// Up, with carrier, at this moment.
+    pub carrier: bool,
     /// How often the device has lost its carrier since it was made; 0 where the kernel does not say.
     pub downs: u32,
     /// Largest packet, in bytes.
@@ -94,8 +96,10 @@ fn parse(message: &[u8]) -> Option<(String, LinkState)> {
     let otherhost = find(attributes, libc::IFLA_STATS64)
         .and_then(|stats| stats.get(8 * OTHERHOST_WORD..8 * OTHERHOST_WORD + 8))
         .and_then(number);
+    let is_up = flags & libc::IFF_UP != 0;
     let state = LinkState {
-        running: flags & libc::IFF_RUNNING != 0 && flags & libc::IFF_UP != 0,
+        running: flags & libc::IFF_RUNNING != 0 && is_up,
+        carrier: count(libc::IFLA_CARRIER) == Some(1) && is_up,
         downs: count(libc::IFLA_CARRIER_DOWN_COUNT).unwrap_or(0),
         mtu_bytes: count(libc::IFLA_MTU).unwrap_or(0),
         otherhost,

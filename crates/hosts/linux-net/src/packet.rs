@@ -1,7 +1,8 @@
 //! The frames that a switch exchanges with its neighbours: a packet socket for all of its ports, and waiting for several
 //! sockets.
 //!
-//! They pass the queues of cables by, since a switch lets nothing delay the messages that keep it from looping.
+//! Those of spanning tree and LLDP pass the queues of cables by, since a switch lets nothing delay the messages that keep it
+//! from looping. LACPDUs wait before all data but take the way that data takes, since they are to tell whether it gets through.
 
 use std::{
     io,
@@ -17,6 +18,8 @@ use nix::{
 
 /// Where spanning tree speaks.
 pub const STP_ADDRESS: Mac = Mac::new([0x01, 0x80, 0xc2, 0, 0, 0]);
+/// Where the slow protocols speak, of which LACP is one.
+pub const SLOW_ADDRESS: Mac = Mac::new([0x01, 0x80, 0xc2, 0, 0, 0x02]);
 /// Where LLDP speaks.
 pub const LLDP_ADDRESS: Mac = Mac::new([0x01, 0x80, 0xc2, 0, 0, 0x0e]);
 /// How BPDUs follow a length field.
@@ -26,6 +29,10 @@ const FRAME_LEN_MIN: usize = 60;
 const FRAME_LEN_MAX: usize = 2048;
 /// `PACKET_QDISC_BYPASS` of `linux/if_packet.h`.
 const PACKET_QDISC_BYPASS: libc::c_int = 20;
+/// `TC_PRIO_CONTROL` of `linux/pkt_sched.h`: what queues serve first.
+const PRIORITY_CONTROL: libc::c_int = 7;
+const ETHERTYPE_LLDP: u16 = 0x88cc;
+const ETHERTYPE_SLOW: u16 = 0x8809;
 
 /// The protocol that neighbours speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +41,8 @@ pub enum NeighbourProtocol {
     Stp,
     /// LLDP.
     Lldp,
+    /// LACP.
+    Lacp,
 }
 
 /// A packet socket for one protocol on all devices of the calling thread's namespace.
@@ -57,17 +66,14 @@ impl NeighbourSocket {
     /// What the kernel refused.
     pub fn open(protocol: NeighbourProtocol) -> io::Result<Self> {
         let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None)?;
-        let one: libc::c_int = 1;
+        let (level, option, value): (_, _, libc::c_int) = match protocol {
+            NeighbourProtocol::Stp | NeighbourProtocol::Lldp => (libc::SOL_PACKET, PACKET_QDISC_BYPASS, 1),
+            NeighbourProtocol::Lacp => (libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY_CONTROL),
+        };
         let address = link_address(protocol, 0);
         // SAFETY: both calls get pointers to live values with their true sizes.
         let done = unsafe {
-            libc::setsockopt(
-                fd.as_raw_fd(),
-                libc::SOL_PACKET,
-                PACKET_QDISC_BYPASS,
-                (&raw const one).cast(),
-                size_of_val(&one) as u32,
-            ) == 0
+            libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), size_of_val(&value) as u32) == 0
                 && libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size_of_val(&address) as u32) == 0
         };
         if done { Ok(Self { fd, protocol }) } else { Err(io::Error::last_os_error()) }
@@ -114,7 +120,7 @@ impl NeighbourSocket {
                     let body = frame[HEADER_LEN..].get(..len).and_then(|body| body.strip_prefix(&LLC_BPDU));
                     body.filter(|_| frame[..6] == STP_ADDRESS.octets())
                 }
-                NeighbourProtocol::Lldp => Some(&frame[HEADER_LEN..]),
+                NeighbourProtocol::Lldp | NeighbourProtocol::Lacp => Some(&frame[HEADER_LEN..]),
             };
             if let Some(octets) = octets {
                 return Ok(Some(NeighbourFrame { ifindex: from.sll_ifindex as u32, octets: octets.to_vec() }));
@@ -129,7 +135,8 @@ impl NeighbourSocket {
     pub fn send(&self, ifindex: u32, source: Mac, octets: &[u8]) -> io::Result<()> {
         let (destination, head) = match self.protocol {
             NeighbourProtocol::Stp => (STP_ADDRESS, ((LLC_BPDU.len() + octets.len()) as u16).to_be_bytes()),
-            NeighbourProtocol::Lldp => (LLDP_ADDRESS, 0x88cc_u16.to_be_bytes()),
+            NeighbourProtocol::Lldp => (LLDP_ADDRESS, ETHERTYPE_LLDP.to_be_bytes()),
+            NeighbourProtocol::Lacp => (SLOW_ADDRESS, ETHERTYPE_SLOW.to_be_bytes()),
         };
         let mut frame = [&destination.octets()[..], &source.octets(), &head].concat();
         if self.protocol == NeighbourProtocol::Stp {
@@ -168,7 +175,8 @@ impl AsRawFd for NeighbourSocket {
 fn link_address(protocol: NeighbourProtocol, ifindex: u32) -> libc::sockaddr_ll {
     let ethertype = match protocol {
         NeighbourProtocol::Stp => libc::ETH_P_802_2 as u16,
-        NeighbourProtocol::Lldp => 0x88cc,
+        NeighbourProtocol::Lldp => ETHERTYPE_LLDP,
+        NeighbourProtocol::Lacp => ETHERTYPE_SLOW,
     };
     // SAFETY: all-zero bytes are a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };

@@ -3,6 +3,9 @@
 //!
 //! Plugs are moved and cables break while it runs: whenever devices change, it reads the lab's layout again if that has
 //! changed, and takes a link that was down in between for one that went down, even if it never saw it so.
+//!
+//! A LAG is a port without a device. It runs while LACP has a member of it in use, spanning tree governs it, and BPDUs go by
+//! its members; LLDP speaks on the members.
 
 use std::{
     collections::BTreeMap,
@@ -18,8 +21,8 @@ use bridge_mib::{
 use fabric::VlanId;
 use switchd::{
     agent::{
-        Change, Config, Counters, DataPlane, Facts, PortConfig, PortSensor, Refused, Sensors, StpPortSensor, StpSensor,
-        VlanConfig, bridge_id,
+        Change, Config, Counters, DataPlane, Facts, LacpSensor, PortConfig, PortKind, PortSensor, Refused, Sensors,
+        StpPortSensor, StpSensor, VlanConfig, bridge_id,
     },
     lldp::{Announcement, Neighbourhood, Sighting, Transmitter, bridge_announcement},
     stp::{Bpdu, Bridge, Effect, Link, Timers},
@@ -28,11 +31,16 @@ use switchd::{
 use crate::{
     LabError,
     directory::Current,
-    ebpf::Tables,
+    ebpf::{
+        Tables,
+        lag::{LagSite, LagTables, lags},
+    },
+    lag::spoken_by_switch,
     layout::{Cable, Layout, SwitchSite},
     shaper::port_mtu_bytes,
+    speaker::Speaker,
     status::queue_drops,
-    table::{Learning, Members, PORT_IFINDEX_BASE, PortEntry, Relay, Service},
+    table::{LagPart, Learning, Members, PORT_IFINDEX_BASE, PortEntry, Relay, Service},
     tool::{Batch, BatchOrigin, run_batch},
 };
 use linux_net::{
@@ -70,6 +78,10 @@ pub(super) struct Plane {
     neighbourhood: Neighbourhood,
     stp_socket: NeighbourSocket,
     lldp_socket: NeighbourSocket,
+    lags: Vec<LagSite>,
+    /// Speaks for `lags`, in the same order.
+    speaker: Speaker,
+    lag_tables: LagTables,
     events: OwnedFd,
     ports: Vec<PortConfig>,
     name: Vec<u8>,
@@ -99,8 +111,9 @@ impl Plane {
         switch: usize,
         facts: &Facts,
         config: &Config,
-        tables: Tables,
+        (tables, lag_tables): (Tables, LagTables),
     ) -> io::Result<Self> {
+        let site = &layout.switches[switch];
         let (rates, down_cables) = cables(layout, switch);
         let count = facts.ports.len();
         let ports = stp_ports(&config.ports, &rates);
@@ -116,6 +129,9 @@ impl Plane {
             neighbourhood: Neighbourhood::default(),
             stp_socket: NeighbourSocket::open(NeighbourProtocol::Stp)?,
             lldp_socket: NeighbourSocket::open(NeighbourProtocol::Lldp)?,
+            lags: lags(site),
+            speaker: Speaker::open(spoken_by_switch(site, switch))?,
+            lag_tables,
             events: link_events()?,
             ports: config.ports.clone(),
             name: config.name.clone(),
@@ -134,7 +150,7 @@ impl Plane {
             own_vlan: (layout.management.as_ref())
                 .and_then(|management| management.in_band.as_ref())
                 .and_then(|in_band| VlanId::new(in_band.vlan).ok()),
-            site: layout.switches[switch].clone(),
+            site: site.clone(),
         };
         plane.look_at_links()?;
         Ok(plane)
@@ -142,7 +158,8 @@ impl Plane {
 
     /// Waits until something is there to do; whether `udp` can be read.
     pub(super) fn wait(&self, udp: RawFd, time: Duration) -> io::Result<Ready> {
-        let fds = [udp, self.stp_socket.as_raw_fd(), self.lldp_socket.as_raw_fd(), self.events.as_raw_fd()];
+        let [stp, lldp] = [&self.stp_socket, &self.lldp_socket].map(AsRawFd::as_raw_fd);
+        let fds = [udp, stp, lldp, self.speaker.as_raw_fd(), self.events.as_raw_fd()];
         let [udp, ..] = wait(fds, time)?;
         Ok(Ready { udp })
     }
@@ -153,8 +170,10 @@ impl Plane {
         if drain(&self.events) {
             self.look_at_links()?;
         }
+        self.speak_lacp()?;
         while let Some(heard) = self.stp_socket.receive()? {
-            if let (Some(port), Ok(bpdu)) = (self.port_of(heard.ifindex), Bpdu::decode(&heard.octets)) {
+            let port = self.port_of(heard.ifindex).and_then(|port| self.entered_by(port));
+            if let (Some(port), Ok(bpdu)) = (port, Bpdu::decode(&heard.octets)) {
                 let effects = self.stp.handle_bpdu(now_ms, port, &bpdu);
                 self.perform(effects)?;
             }
@@ -194,11 +213,63 @@ impl Plane {
         (number < self.ports.len()).then_some(number)
     }
 
+    /// The bridge port that a BPDU has come in by: the LAG of a member that collects; none for a member that does not.
+    fn entered_by(&self, port: usize) -> Option<usize> {
+        match self.place_in_lag(port) {
+            None => Some(port),
+            Some((lag, member)) => self.speaker.uses(lag)[member].collects.then_some(self.lags[lag].port),
+        }
+    }
+
+    /// The port by whose device the switch's own frames leave a bridge port: a member of a LAG that distributes, if any does.
+    fn leaves_by(&self, port: usize) -> Option<usize> {
+        let Some(lag) = self.lags.iter().position(|lag| lag.port == port) else { return Some(port) };
+        let member = self.speaker.uses(lag).iter().position(|of| of.distributes)?;
+        Some(self.lags[lag].members[member])
+    }
+
+    /// The LAG that a port is a member of, and which member, by their positions.
+    fn place_in_lag(&self, port: usize) -> Option<(usize, usize)> {
+        let member = |lag: &LagSite| lag.members.iter().position(|member| *member == port);
+        self.lags.iter().enumerate().find_map(|(number, lag)| Some((number, member(lag)?)))
+    }
+
+    /// Whether a port is administratively up, and its LAG where it is a member of one.
+    fn is_up(&self, number: usize) -> bool {
+        let lag = self.site.ports[number].lag.unwrap_or(number);
+        [number, lag].iter().all(|port| self.ports[*port].admin == IfStatus::Up)
+    }
+
+    /// Hears and speaks LACP, and has LAGs run while they have members in use.
+    fn speak_lacp(&mut self) -> io::Result<()> {
+        let (tables, lags) = (&self.lag_tables, &self.lags);
+        let mut changed = Vec::new();
+        self.speaker.poll(self.now_ms, &mut |lag, uses| {
+            changed.push((lags[lag].port, uses.iter().any(|of| of.distributes)));
+            tables.set(&lags[lag], uses).map_err(io::Error::other)
+        })?;
+        for (port, running) in changed {
+            match (std::mem::replace(&mut self.running[port], running), running) {
+                (true, false) => self.link_down(port)?,
+                (false, true) => self.link_up(port),
+                _ => {}
+            }
+            self.govern(port)?;
+        }
+        Ok(())
+    }
+
     /// Which cables carry, and which have not carried in between.
     fn look_at_links(&mut self) -> io::Result<()> {
         self.look_at_cables()?;
         let links = links::dump()?;
+        let raised: Vec<bool> = (0..self.ports.len()).map(|number| self.is_up(number)).collect();
+        self.speaker.handle_links(self.now_ms, &links, &|lag, member| raised[self.lags[lag].members[member]]);
+        self.speak_lacp()?;
         for number in 0..self.ports.len() {
+            if self.facts.ports[number].kind == PortKind::Lag {
+                continue;
+            }
             let port = &self.site.ports[number];
             let link = port.device.as_deref().and_then(|device| links.get(device));
             let running = link.is_some_and(|link| link.running);
@@ -231,7 +302,9 @@ impl Plane {
 
     fn link_up(&mut self, number: usize) {
         self.changed_cs[number] = self.up_cs;
-        self.transmitter.handle_link_up(self.now_ms, number);
+        if self.facts.ports[number].kind != PortKind::Lag {
+            self.transmitter.handle_link_up(self.now_ms, number);
+        }
     }
 
     /// Takes over what others have done to the cables.
@@ -247,7 +320,8 @@ impl Plane {
     /// Tells spanning tree of a port.
     fn govern(&mut self, number: usize) -> io::Result<()> {
         let config = &self.ports[number];
-        let link = match (self.running[number] && config.admin == IfStatus::Up, config.stp) {
+        let is_member = self.site.ports[number].lag.is_some();
+        let link = match (self.running[number] && config.admin == IfStatus::Up && !is_member, config.stp) {
             (false, _) => Link::Down,
             (true, Enabled::Yes) => Link::Governed,
             (true, Enabled::No) => Link::Free,
@@ -260,8 +334,9 @@ impl Plane {
         for effect in effects {
             match effect {
                 Effect::Send(number, bpdu) => {
-                    let port = &self.facts.ports[number];
-                    self.stp_socket.send(port.if_index, port.mac, &bpdu.encode())?;
+                    let Some(device) = self.leaves_by(number) else { continue };
+                    let (port, device) = (&self.facts.ports[number], &self.facts.ports[device]);
+                    self.stp_socket.send(device.if_index, port.mac, &bpdu.encode())?;
                 }
                 Effect::State(number, _) => self.write_port(number).map_err(io::Error::other)?,
                 Effect::Forget => self.tables.forget().map_err(io::Error::other)?,
@@ -277,11 +352,16 @@ impl Plane {
         let learns = !governed || matches!(state, StpState::Learning | StpState::Forwarding);
         let entry = PortEntry {
             pvid: (config.frames == AcceptableFrames::All).then_some(config.pvid),
-            service: if config.admin == IfStatus::Up { Service::Up } else { Service::Down },
+            service: if self.is_up(number) { Service::Up } else { Service::Down },
             relay: if governed && state != StpState::Forwarding { Relay::Block } else { Relay::Forward },
             learning: if learns { Learning::For { ageing_s: self.ageing_s } } else { Learning::Off },
             // The standard MIBs have no object for it.
             blocked_floods: fabric::FloodSet::NONE,
+            part: match self.facts.ports[number].kind {
+                PortKind::Own => LagPart::None,
+                PortKind::Lag => LagPart::Lag,
+                PortKind::Member { lag } => LagPart::Member(lag as u16 - 1),
+            },
         };
         self.tables.set_port(number as u16, &entry)
     }
@@ -332,8 +412,12 @@ impl Plane {
                     // A cable that breaks or is mended meanwhile would find the port half-way.
                     let _held = self.current.hold();
                     self.look_at_cables().map_err(|error| self.error("read the layout", error))?;
-                    self.shut(number)?;
-                    self.write_port(number)?;
+                    // The members of a LAG are shut with it.
+                    let members = self.lags.iter().find(|lag| lag.port == number).map(|lag| lag.members.clone());
+                    for device in members.into_iter().flatten().chain([number]) {
+                        self.shut(device)?;
+                        self.write_port(device)?;
+                    }
                 }
                 if (old.stp_cost, old.stp_priority) != (self.ports[number].stp_cost, self.ports[number].stp_priority) {
                     self.carry_out(config, Change::Bridge)?;
@@ -352,7 +436,7 @@ impl Plane {
     /// Raises the device of a port, or takes it down, as the port's configuration says. A broken cable stays down.
     fn shut(&self, number: usize) -> Result<(), LabError> {
         let Some(device) = &self.site.ports[number].device else { return Ok(()) };
-        let raised = self.ports[number].admin == IfStatus::Up && !self.down_cables[number];
+        let raised = self.is_up(number) && !self.down_cables[number];
         let word = if raised { "up" } else { "down" };
         let script = format!("link set dev {device} {word}\n");
         let place = BatchOrigin { operation: "serve", device: &self.site.name, step: "shut port" };
@@ -385,8 +469,11 @@ impl Plane {
             sum.in_unicast += seen.in_frames.saturating_sub(multicast + broadcast);
             sum.out_octets += seen.out_bytes + CHECK_BYTES * seen.out_frames;
             sum.out_frames += seen.out_frames;
-            let row = PortVlan { port: u32::from(*port) + 1, vlan };
-            sensors.vlan_frames.insert(row, [seen.in_frames, seen.out_frames]);
+            // Members are no bridge ports.
+            if self.site.ports[usize::from(*port)].lag.is_none() {
+                let row = PortVlan { port: u32::from(*port) + 1, vlan };
+                sensors.vlan_frames.insert(row, [seen.in_frames, seen.out_frames]);
+            }
         }
         for (number, (sum, drops)) in counters.iter_mut().zip(&drops).enumerate() {
             sum.in_discards = drops.values().sum();
@@ -406,7 +493,7 @@ impl Plane {
         PortSensor {
             oper: if self.running[number] { IfStatus::Up } else { IfStatus::Down },
             changed_cs: self.changed_cs[number],
-            speed_bps: self.rates[number],
+            speed_bps: self.speed_bps(number),
             mtu_bytes: self.mtus_bytes[number],
             counters,
             pause: None,
@@ -419,15 +506,27 @@ impl Plane {
                 designated_port: claim.port.to_be_bytes(),
                 forward_transitions: self.stp.forward_transitions(number),
             },
+            lacp: self.place_in_lag(number).map_or_else(LacpSensor::default, |(lag, member)| {
+                let lag = self.speaker.lag(lag);
+                LacpSensor { actor: lag.state(member), partner: lag.partner_state(member) }
+            }),
         }
+    }
+
+    /// The capacity of a port; of a LAG, that of the members that distribute.
+    fn speed_bps(&self, number: usize) -> u64 {
+        let Some(lag) = self.lags.iter().position(|lag| lag.port == number) else { return self.rates[number] };
+        let members = self.lags[lag].members.iter().zip(self.speaker.uses(lag));
+        members.filter(|(_, of)| of.distributes).map(|(member, _)| self.rates[*member]).sum()
     }
 }
 
 impl DataPlane for Plane {
     fn observe(&mut self, up_cs: u32, sensors: &mut Sensors) {
         sensors.neighbours.clone_from(self.neighbourhood.table());
-        for (port, running) in sensors.ports.iter_mut().zip(&self.running) {
-            port.oper = if *running { IfStatus::Up } else { IfStatus::Down };
+        for (number, port) in sensors.ports.iter_mut().enumerate().take(self.ports.len()) {
+            port.oper = if self.running[number] { IfStatus::Up } else { IfStatus::Down };
+            port.speed_bps = self.speed_bps(number);
         }
         if self.read_at.is_some_and(|at| at.elapsed() < COUNTERS_AGE_MAX) {
             return;
@@ -466,14 +565,17 @@ fn members(row: &VlanConfig) -> Members {
     members
 }
 
-/// The rates of a switch's ports, and whether their cables are down.
+/// The rates of a switch's ports, of a LAG that of all members, and whether their cables are down.
 fn cables(layout: &Layout, switch: usize) -> (Vec<u64>, Vec<bool>) {
     let site = &layout.switches[switch];
     let ends = layout.cables.iter().flat_map(|cable| [(&cable.a, cable), (&cable.b, cable)]);
     let cables: BTreeMap<u32, &Cable> =
         ends.filter(|(end, _)| end.namespace == site.namespace).map(|(end, cable)| (end.ifindex, cable)).collect();
     let ports = || (PORT_IFINDEX_BASE..).take(site.ports.len()).map(|ifindex| cables.get(&ifindex));
-    let rates = ports().map(|cable| cable.map_or(layout.rate_bps, |cable| cable.rate_bps)).collect();
+    let mut rates: Vec<u64> = ports().map(|cable| cable.map_or(layout.rate_bps, |cable| cable.rate_bps)).collect();
+    for lag in lags(site) {
+        rates[lag.port] = lag.members.iter().map(|member| rates[*member]).sum();
+    }
     (rates, ports().map(|cable| cable.is_some_and(|cable| cable.is_down())).collect())
 }
 

@@ -55,6 +55,9 @@ pub(crate) enum LabCommand {
     /// Serve the management of a lab's switches; `lab up --managed` starts it.
     #[command(hide = true)]
     Agents,
+    /// Speak LACP for a lab's LAGs; `lab up` starts it.
+    #[command(hide = true)]
+    Lacp,
     /// Take a lab down and leave nothing behind, whatever state it is in.
     #[command(after_help = "Examples:\n  espalier lab down\n  espalier lab down night")]
     Down {

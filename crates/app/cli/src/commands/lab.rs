@@ -56,6 +56,7 @@ pub(super) fn run(args: &cli::Lab, output: Output) -> Result<ExitCode> {
             up(plan, own, options, output).inspect_err(|_| drop(lab::rootless::release_unused()))?;
         }
         LabCommand::Agents => lab::managed::serve(name, &AtomicBool::new(false))?,
+        LabCommand::Lacp => lab::lag::serve(name, &AtomicBool::new(false))?,
         LabCommand::Down { .. } => {
             lab::down(name)?;
             eprintln!("lab {name} is down");
@@ -189,9 +190,19 @@ fn plan_or_topology(path: &Path, own: &OwnModels) -> Result<Plan> {
 
 /// Starts the agents of a lab's switches, or takes the lab down; how many hosts speak LLDP.
 fn manage(lab: &Lab) -> Result<usize> {
+    or_down(lab, lab::managed::start(lab, &mut this_program(lab, "agents")?))
+}
+
+/// This program, which does what a hidden command of a lab says.
+fn this_program(lab: &Lab, command: &str) -> Result<Command> {
+    let mut program = Command::new(std::env::current_exe().context("find this program")?);
+    program.args(["lab", "--name", &lab.layout().name, command]);
+    Ok(program)
+}
+
+/// Takes a lab down that has not become what it should.
+fn or_down<T>(lab: &Lab, started: Result<T, LabError>) -> Result<T> {
     let name = &lab.layout().name;
-    let program = std::env::current_exe().context("find this program")?;
-    let started = lab::managed::start(lab, Command::new(program).args(["lab", "--name", name, "agents"]));
     started.map_err(|cause| match lab::down(name) {
         Ok(()) => cause.into(),
         Err(left) => {
@@ -200,7 +211,7 @@ fn manage(lab: &Lab) -> Result<usize> {
     })
 }
 
-/// Builds a lab with a progress bar on standard error.
+/// Builds a lab, and has its LAGs speak LACP, with a progress bar on standard error.
 pub(super) fn build(plan: &Plan, options: LabOptions) -> Result<Lab> {
     let mut text = Vec::new();
     write_plan(plan, &mut text).context("write plan")?;
@@ -209,7 +220,9 @@ pub(super) fn build(plan: &Plan, options: LabOptions) -> Result<Lab> {
     let bar = bars::building();
     let lab = Lab::up(plan, &options, &mut |progress| bars::show_building(&bar, progress));
     bar.finish_and_clear();
-    Ok(lab?)
+    let lab = lab?;
+    or_down(&lab, lab::lag::start(&lab, &mut this_program(&lab, "lacp")?))?;
+    Ok(lab)
 }
 
 fn management_json(layout: &Layout) -> serde_json::Value {
