@@ -14,7 +14,7 @@ use snmp::{
     wire::{Message, Pdu},
 };
 use switch_model::{PortLearning, Slot, SwitchConfig, driver::Driver as _, mark::Mark, observe::flow};
-use switchd::agent::{Access, Config, Engine, Facts, Limits, PortFacts, Rights, Still, Switch};
+use switchd::agent::{Access, Config, Engine, Facts, Limits, PortFacts, PortKind, Rights, Still, Switch};
 
 const PORTS: usize = 3;
 /// Most questions that a switch of three ports is worth.
@@ -159,7 +159,12 @@ impl Link for Wire<'_> {
 
 fn agent() -> Engine<Switch<Still>> {
     // One port more than the manager is told of.
-    let port = |number: u32| PortFacts { name: format!("p{number}"), if_index: 100 + number, mac: Mac::local(number) };
+    let port = |number: u32| PortFacts {
+        name: format!("p{number}"),
+        if_index: 100 + number,
+        mac: Mac::local(number),
+        kind: PortKind::Own,
+    };
     let facts = Facts {
         description: String::new(),
         address: Mac::local(0xaa),

@@ -10,7 +10,7 @@ use fabric::{
 use rollout::journal::{parse_journal, write_journal};
 use switch_model::format::{parse_observed, write_observed};
 use switchd::{
-    agent::{Facts, Limits, PortFacts},
+    agent::{Facts, Limits, PortFacts, PortKind},
     saved::{parse_saved, write_saved},
     settings::parse_switchd,
 };
@@ -39,7 +39,12 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
 });
 
 fn facts() -> Facts {
-    let port = |number: u32| PortFacts { name: format!("p{number}"), if_index: number, mac: Mac::local(number) };
+    let port = |number: u32| PortFacts {
+        name: format!("p{number}"),
+        if_index: number,
+        mac: Mac::local(number),
+        kind: PortKind::Own,
+    };
     Facts {
         description: String::new(),
         address: Mac::local(0xaa),

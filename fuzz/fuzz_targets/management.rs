@@ -1,4 +1,4 @@
-//! Any bytes as what managers and neighbours send: SNMP messages to an agent, spanning tree, LLDP, port lists, indices.
+//! Any bytes as what managers and neighbours send: SNMP messages to an agent, spanning tree, LLDP, LACP, port lists, indices.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -8,8 +8,9 @@ use fabric::Mac;
 use snmp::{Oid, RowIndex, wire::Message};
 use switchd::{
     agent::{
-        Access, Config, Engine, Facts, HybridPorts, Learning, Limits, PortFacts, Responder, Rights, Still, Switch,
+        Access, Engine, Facts, HybridPorts, Learning, Limits, PortFacts, PortKind, Responder, Rights, Still, Switch,
     },
+    lacp::{Lacpdu, Lag, Link as Carrier},
     lldp::{Announcement, Neighbourhood},
     stp::{Bpdu, Bridge, Link, Timers},
 };
@@ -38,6 +39,14 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         assert_eq!(Announcement::decode(&said.encode()), Ok(said.clone()));
         heard.handle_announcement(0, 0, 1, said);
     }
+    let mut lag = Lag::new(Mac::local(0xaa), 1, &[1, 2]);
+    lag.handle_link(0, 0, Carrier::Up);
+    if let Ok(pdu) = Lacpdu::decode(data) {
+        assert_eq!(Lacpdu::decode(&pdu.encode()), Ok(pdu.clone()));
+        lag.handle_pdu(10, 0, &pdu);
+        lag.poll(20);
+        assert!(!lag.is_active(1), "a member without carrier");
+    }
     if let Ok(list) = PortList::decode(data) {
         assert_eq!(PortList::of(list.iter()), Ok(list.clone()));
         assert_eq!(PortList::decode(&list.encode(data.len())), Ok(list));
@@ -54,7 +63,18 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
 });
 
 fn agent() -> Engine<Switch<Still>> {
-    let port = |number: u32| PortFacts { name: format!("g{number}"), if_index: number, mac: Mac::local(number) };
+    // g4 is a LAG, of which g2 and g3 are members.
+    let kind = |number| match number {
+        1 => PortKind::Own,
+        4 => PortKind::Lag,
+        _ => PortKind::Member { lag: 4 },
+    };
+    let port = |number: u32| PortFacts {
+        name: format!("g{number}"),
+        if_index: number,
+        mac: Mac::local(number),
+        kind: kind(number),
+    };
     let facts = Facts {
         description: String::new(),
         address: Mac::local(0xaa),
@@ -68,5 +88,6 @@ fn agent() -> Engine<Switch<Still>> {
         },
     };
     let access = Access { communities: vec![(b"private".to_vec(), Rights::Write)], users: Vec::new() };
-    Engine::new(Switch::new(facts, Config::factory(4), Still, b"engine", 1, 0), access, b"engine", 0)
+    let config = facts.factory();
+    Engine::new(Switch::new(facts, config, Still, b"engine", 1, 0), access, b"engine", 0)
 }

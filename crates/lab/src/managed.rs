@@ -176,7 +176,8 @@ fn whole_frames(namespace: &str, device: &'static str) -> Result<(), LabError> {
 }
 
 /// Starts `program`, which must end up in [`serve`], apart from the caller, and LLDP daemons in the hosts; waits until
-/// the agents answer and LACP has all members of LAGs in use. Returns how many hosts speak LLDP: none where Debian's lldpd is not installed.
+/// the agents answer and LACP has all members of LAGs in use. Returns how many hosts speak LLDP: none where Debian's lldpd is
+/// not installed.
 ///
 /// # Errors
 /// [`LabError::Io`] with the last words of the program if the agents do not come up.
