@@ -80,8 +80,8 @@ impl Speaker {
         })
     }
 
-    /// The devices of the node are so, and these members, each by its LAG and its own position, are administratively up.
-    /// The next poll says what follows.
+    /// Takes over which members have carrier. `links` are the devices of the node; `is_up(lag, member)` says whether a member is
+    /// administratively up. What follows from it takes effect with the next [`Speaker::poll`].
     pub(crate) fn handle_links(
         &mut self,
         now_ms: u64,
@@ -101,7 +101,7 @@ impl Speaker {
         }
     }
 
-    /// Hears, and speaks. Where the members of a LAG do something else than at the last poll, `write` is called with the
+    /// Receives and sends LACPDUs. Where the members of a LAG do something else than at the last poll, `write` is called with the
     /// LAG's position and [`Speaker::uses`] before the partner is told, so that what it sends then comes in.
     ///
     /// # Errors

@@ -65,7 +65,7 @@ pub use watch::{StepLimit, Watch, tables_are_tight};
 
 use std::borrow::Cow;
 
-use fabric::{Plan, Policy, Topology, Traffic};
+use fabric::{Host, Plan, Policy, Topology, Traffic};
 
 use crate::{
     afresh::plan_afresh,
@@ -156,13 +156,7 @@ fn plan_between_machines(
     // Requests are the same if their policies are. Their matrices differ as soon as a host comes or goes.
     let previous = previous.map(|previous| {
         let before = &previous.policy;
-        let weighed_alike = previous
-            .topology
-            .hosts()
-            .iter()
-            .all(|host| topology.find_host(&host.name).is_none_or(|now| topology.host(now).weight == host.weight));
-        let same = (&before.traffic, before.rails, before.weights) == (&policy.traffic, policy.rails, policy.weights)
-            && weighed_alike;
+        let same = is_for_same_traffic(topology, policy, previous);
         let then = if same { Ok(Cow::Borrowed(&traffic)) } else { before.demand(&previous.topology) };
         let policy =
             Policy { traffic: then.map_or_else(|_| before.traffic.clone(), Cow::into_owned), ..before.clone() };
@@ -171,6 +165,16 @@ fn plan_between_machines(
     let asked = Policy { traffic, ..policy.clone() };
     let plan = plan_data(topology, &asked, previous.as_ref(), watch)?;
     Ok(Plan { policy: policy.clone(), ..plan })
+}
+
+/// Whether a previous plan was requested for the same traffic, and its hosts that are still there have the same weights.
+fn is_for_same_traffic(topology: &Topology, policy: &Policy, previous: &Plan) -> bool {
+    let before = &previous.policy;
+    let same = (&policy.traffic, &policy.further_traffic, policy.rails, policy.weights)
+        == (&before.traffic, &before.further_traffic, before.rails, before.weights);
+    let now = |host: &Host| topology.find_host(&host.name).map(|id| topology.host(id).weight);
+    let weighted_alike = previous.topology.hosts().iter().all(|host| now(host).is_none_or(|now| now == host.weight));
+    same && weighted_alike
 }
 
 /// `position[switch][dimension]` of every switch if the links make a lattice of them all, found as the engine `dor` finds it;

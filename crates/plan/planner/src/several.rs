@@ -21,13 +21,14 @@ use crate::{
     bound::{self, LoadBound},
     demand::Demand,
     exponential::exp,
+    is_for_same_traffic,
     measure::Measure,
     plan_data,
     routing::Routing,
     watch::{SUMS, Shortened},
 };
 
-/// How much weight a matrix loses from one round to the next that loads nothing: e⁻⁴ of it is left.
+/// A matrix that loads no link keeps e⁻⁴ of its weight from one round to the next.
 const STEEPNESS: f64 = 4.0;
 /// A load this near to the bound is at the bound.
 const ATTAINED: f64 = 1.0 + 1e-9;
@@ -45,19 +46,19 @@ pub(crate) fn plan(
     let demands = demands(topology, policy)?;
     let bounds = demands.iter().map(|traffic| bound::bound(topology, &Demand::new(topology, traffic), watch.threads()));
     let bound = bounds.max_by(|a, b| a.load.total_cmp(&b.load)).expect("a policy has traffic");
-    let mut weights = previous.map_or_else(|| vec![1.0; demands.len()], |previous| standing(previous, demands.len()));
+    let mut weights =
+        previous.map_or_else(|| vec![1.0; demands.len()], |previous| weights_after(previous, demands.len()));
     let rounds = if previous.is_some() { 1 } else { SUMS };
     let mut best: Option<(f64, Plan)> = None;
     for round in 1..=rounds {
         let traffic = sum(topology, &demands, &weights)?;
         let asked = Policy { traffic: traffic.clone(), further_traffic: Vec::new(), ..policy.clone() };
-        let before = previous.map(|previous| as_before(previous, policy, traffic));
-        // The last round takes what is left.
+        let before = previous.map(|previous| as_before(topology, policy, previous, traffic));
+        // The last round may use all steps that are left.
         let steps = if round < rounds { StepLimit::for_one(topology, &asked) } else { StepLimit::new(u64::MAX) };
         let plan = plan_data(topology, &asked, before.as_ref(), &mut Shortened { watch: &mut *watch, steps })?;
-        let routing = Routing::of_plan(&plan);
-        let times: Vec<f64> = demands.iter().map(|traffic| Measure::of(topology, traffic, &routing).time_max).collect();
-        let worst = times.iter().copied().fold(0.0, f64::max);
+        let times = times(topology, &demands, &Routing::of_plan(&plan));
+        let worst = longest(&times);
         if best.as_ref().is_none_or(|(least, _)| worst < *least) {
             best = Some((worst, plan));
         }
@@ -65,7 +66,7 @@ pub(crate) fn plan(
             break;
         }
         for (weight, time) in weights.iter_mut().zip(&times) {
-            *weight *= exp(STEEPNESS * (time / worst - 1.0));
+            *weight *= share_kept(*time, worst);
         }
     }
     let (_, plan) = best.expect("there is at least one round");
@@ -75,32 +76,43 @@ pub(crate) fn plan(
 /// `times[kind]`: how long each traffic of a plan's policy keeps its most loaded link busy, in demand on the fastest link: all-to-all
 /// or the first matrix, then the others. Cost: as [`channel_times`](crate::channel_times), for each.
 pub fn times_by_traffic(plan: &Plan) -> Vec<f64> {
-    let routing = Routing::of_plan(plan);
     let demands = plan.policy.demands(&plan.topology).unwrap_or_default();
-    demands.iter().map(|traffic| Measure::of(&plan.topology, traffic, &routing).time_max).collect()
+    times(&plan.topology, &demands, &Routing::of_plan(plan))
+}
+
+/// `times[kind]`: how long each traffic keeps its most loaded link busy over some routes.
+fn times(topology: &Topology, demands: &[Cow<'_, Traffic>], routing: &Routing) -> Vec<f64> {
+    demands.iter().map(|traffic| Measure::of(topology, traffic, routing).time_max).collect()
+}
+
+fn longest(times: &[f64]) -> f64 {
+    times.iter().copied().fold(0.0, f64::max)
+}
+
+/// The share of its weight that a matrix keeps if it takes this time where the worst takes that.
+fn share_kept(time: f64, worst: f64) -> f64 {
+    exp(STEEPNESS * (time / worst - 1.0))
 }
 
 fn demands<'a>(topology: &Topology, policy: &'a Policy) -> Result<Vec<Cow<'a, Traffic>>, PlanError> {
     policy.demands(topology).map_err(|error| PlanError::TooManyPairs(error.to_string()))
 }
 
-/// Weights by the loads that a plan has where it stands, if it is for as many kinds of traffic; else all alike.
-fn standing(previous: &Plan, kinds: usize) -> Vec<f64> {
+/// Weights by the loads of a previous plan, if it is for as many kinds of traffic; else all alike.
+fn weights_after(previous: &Plan, kinds: usize) -> Vec<f64> {
     let times = times_by_traffic(previous);
-    let worst = times.iter().copied().fold(0.0, f64::max);
+    let worst = longest(&times);
     if times.len() != kinds || worst == 0.0 {
         return vec![1.0; kinds];
     }
-    times.iter().map(|time| exp(STEEPNESS * (time / worst - 1.0))).collect()
+    times.iter().map(|time| share_kept(*time, worst)).collect()
 }
 
-/// The plan before, as if it had been made for the sum, if it was made for the same traffic; else for its first.
-fn as_before(previous: &Plan, policy: &Policy, sum: Traffic) -> Plan {
+/// The previous plan as a plan for one matrix: the sum, if it was requested for the same traffic; else the first of its own.
+fn as_before(topology: &Topology, policy: &Policy, previous: &Plan, sum: Traffic) -> Plan {
     let before = &previous.policy;
-    let same = (&before.traffic, &before.further_traffic, before.rails, before.weights)
-        == (&policy.traffic, &policy.further_traffic, policy.rails, policy.weights);
     let first = || before.demand(&previous.topology).map_or_else(|_| before.traffic.clone(), Cow::into_owned);
-    let traffic = if same { sum } else { first() };
+    let traffic = if is_for_same_traffic(topology, policy, previous) { sum } else { first() };
     Plan { policy: Policy { traffic, further_traffic: Vec::new(), ..before.clone() }, ..previous.clone() }
 }
 
@@ -126,13 +138,10 @@ fn for_all(mut plan: Plan, policy: &Policy, demands: &[Cow<'_, Traffic>], bound:
     (summary.load_bound, plan.bound) = (bound.load, bound.certificate);
     summary.load_gap = if bound.load > 0.0 { summary.max_channel_time / bound.load } else { 1.0 };
     if let Some(failover) = &mut plan.failover {
-        let time = |routing: &Routing| {
-            let times = demands.iter().map(|traffic| Measure::of(topology, traffic, routing).time_max);
-            times.fold(0.0, f64::max)
-        };
         let overs = &failover.switch_overs;
-        let after = overs.iter().map(|over| time(&Routing::of_trees(&plan.trees, &over.apply(&plan.assignment))));
-        // Without a link that no frame needs all stays as it is.
+        let routings = overs.iter().map(|over| Routing::of_trees(&plan.trees, &over.apply(&plan.assignment)));
+        let after = routings.map(|routing| longest(&times(topology, demands, &routing)));
+        // A covered link without a switch-over carries no frames, so its failure changes no load.
         let unchanged = if failover.summary.links_covered > overs.len() { summary.max_channel_time } else { 0.0 };
         failover.summary.max_channel_time = after.fold(unchanged, f64::max);
     }

@@ -113,8 +113,8 @@ impl Lag {
         Self { system, key, partner: None, members: ports.iter().map(member).collect() }
     }
 
-    /// A member's link is so; calling it again with the same link changes nothing. A link that went down and came up
-    /// in between must be told as both.
+    /// Sets whether a member's link is up; the same link again changes nothing. A link that went down and came up between two
+    /// calls takes a call for each.
     pub fn handle_link(&mut self, now_ms: u64, member: usize, link: Link) {
         let of = &mut self.members[member];
         match (of.receive, link) {
