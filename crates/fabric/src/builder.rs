@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     ADDRESSES_MAX, Attachment, Fault, Guid, HOSTS_MAX, Host, HostId, InBand, LINKS_MAX, LagNumber, Link, LinkId, Mac,
-    MachineId, Model, Models, Port, PortId, SWITCHES_MAX, SwitchId, SwitchIdentity, Topology,
+    MachineId, Model, Models, Port, PortId, SWITCHES_MAX, StandbyEdge, SwitchId, SwitchIdentity, Topology,
     graph::breadth_first,
     name::{check_name, check_port_name, most_similar},
     topology::DraftSwitch,
@@ -39,6 +39,10 @@ pub struct TopologyBuilder {
     port_by_name: Vec<BTreeMap<String, PortId>>,
     links: Vec<Link>,
     hosts: Vec<Host>,
+    standby_edges: Vec<StandbyEdge>,
+    /// `standby_edges[standby_edge_at[port]]`.
+    standby_edge_at: BTreeMap<PortId, usize>,
+    standby_edge_by_name: BTreeMap<String, usize>,
     /// Names of machines, in the order of their hosts.
     machines: Vec<String>,
     machine_by_name: BTreeMap<String, MachineId>,
@@ -66,6 +70,7 @@ impl TopologyBuilder {
             ports: topology.ports().to_vec(),
             links: topology.links().to_vec(),
             hosts: topology.hosts().to_vec(),
+            standby_edges: topology.standby_edges().to_vec(),
             machines: topology.machines().iter().map(|machine| machine.name.clone()).collect(),
             in_band: topology.in_band(),
             ..Self::default()
@@ -84,6 +89,10 @@ impl TopologyBuilder {
             builder.host_by_mac.extend(host.macs().map(|mac| (mac, id)));
             builder.host_by_address.extend(host.address.map(|address| (address, id)));
             builder.owner_by_guid.extend(host.guid.map(|guid| (guid, format!("host {}", host.name))));
+        }
+        for (at, edge) in topology.standby_edges().iter().enumerate() {
+            builder.standby_edge_at.insert(edge.port, at);
+            builder.standby_edge_by_name.insert(edge.name.clone(), at);
         }
         let names = builder.machines.iter().cloned();
         builder.machine_by_name = names.zip((0..).map(MachineId::new)).collect();
@@ -283,7 +292,7 @@ impl TopologyBuilder {
     /// [`Self::add_mac`].
     ///
     /// # Errors
-    /// [`Fault`] if there is an edge port already, and as [`Self::add_host`].
+    /// [`Fault`] if there is an edge port already that is not on standby, and as [`Self::add_host`].
     pub fn add_edge(
         &mut self,
         name: &str,
@@ -300,9 +309,82 @@ impl TopologyBuilder {
         Ok(id)
     }
 
+    /// Plugs a second uplink to the network outside into a port that is shut until a plan has it as its edge port, and says which
+    /// standby edge it is. Addresses that are known to be behind it are added by [`Self::add_standby_mac`].
+    ///
+    /// # Errors
+    /// [`Fault`] if the name is unusable or taken, the port has a cable or is a LAG, or the bound on hosts is reached.
+    pub fn add_standby_edge(&mut self, name: &str, port: PortId, rate_bps: u64) -> Result<usize, Fault> {
+        self.check_host_name(name)?;
+        self.check_free(port)?;
+        if self.ports[port.index()].lag().is_some() {
+            return Err(Fault::StandbyAtLag { edge: name.to_owned(), lag: self.label(port) });
+        }
+        if self.hosts.len() + self.standby_edges.len() >= HOSTS_MAX {
+            return Err(Fault::TooMany { what: "hosts", limit: HOSTS_MAX });
+        }
+        let at = self.standby_edges.len();
+        self.standby_edges.push(StandbyEdge { name: name.to_owned(), port, rate_bps, macs: Vec::new() });
+        self.standby_edge_at.insert(port, at);
+        self.standby_edge_by_name.insert(name.to_owned(), at);
+        Ok(at)
+    }
+
+    /// Puts a station address behind a standby edge. The edge port and other standby edges may have it as well; that no other host
+    /// has it is checked by [`Self::finish`].
+    ///
+    /// # Errors
+    /// [`Fault`] if the address is behind this standby edge already or no station's, or the bound on addresses of one port is reached.
+    pub fn add_standby_mac(&mut self, edge: usize, mac: Mac) -> Result<(), Fault> {
+        check_station(mac)?;
+        let StandbyEdge { name, macs, .. } = &mut self.standby_edges[edge];
+        match macs.binary_search(&mac) {
+            Ok(_) => Err(Fault::DuplicateMac { mac, host: name.clone() }),
+            Err(_) if macs.len() + 1 >= ADDRESSES_MAX => {
+                Err(Fault::TooMany { what: "addresses behind one port", limit: ADDRESSES_MAX })
+            }
+            Err(at) => {
+                macs.insert(at, mac);
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds the standby edges of another topology: `port` says where each is plugged in, or that it is left out.
+    ///
+    /// # Errors
+    /// As [`Self::add_standby_edge`].
+    pub fn add_standby_edges_of(
+        &mut self,
+        topology: &Topology,
+        mut port: impl FnMut(&StandbyEdge) -> Option<PortId>,
+    ) -> Result<(), Fault> {
+        for edge in topology.standby_edges() {
+            let Some(port) = port(edge) else { continue };
+            let added = self.add_standby_edge(&edge.name, port, edge.rate_bps)?;
+            edge.macs.iter().try_for_each(|mac| self.add_standby_mac(added, *mac))?;
+        }
+        Ok(())
+    }
+
+    /// Checks that no host has an address of a standby edge, but the edge port.
+    fn check_standby_edges(&self) -> Result<(), Fault> {
+        for mac in self.standby_edges.iter().flat_map(|edge| &edge.macs) {
+            let owner = self.host_by_mac.get(mac).map(|host| &self.hosts[host.index()]);
+            if let Some(host) = owner.filter(|host| !host.edge) {
+                return Err(Fault::DuplicateMac { mac: *mac, host: host.name.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn has_host(&self, name: &str) -> bool {
+        self.host_by_name.contains_key(name) || self.standby_edge_by_name.contains_key(name)
+    }
+
     fn check_host_name(&self, name: &str) -> Result<(), Fault> {
         check_name(name)?;
-        if self.host_by_name.contains_key(name) {
+        if self.has_host(name) {
             return Err(Fault::DuplicateHost(name.to_owned()));
         }
         if self.machine_by_name.contains_key(name) {
@@ -351,7 +433,7 @@ impl TopologyBuilder {
     /// Adds a host whose name and addresses have been checked.
     fn plug_in_port(&mut self, host: Host) -> Result<HostId, Fault> {
         self.check_free(host.port)?;
-        if self.hosts.len() == HOSTS_MAX {
+        if self.hosts.len() + self.standby_edges.len() >= HOSTS_MAX {
             return Err(Fault::TooMany { what: "hosts", limit: HOSTS_MAX });
         }
         let id = HostId::new(self.hosts.len());
@@ -397,7 +479,7 @@ impl TopologyBuilder {
                 self.machines.pop();
             }
             Some(_) => return Err(Fault::DuplicateMachine(name.to_owned())),
-            None if self.host_by_name.contains_key(name) => return Err(Fault::DuplicateHost(name.to_owned())),
+            None if self.has_host(name) => return Err(Fault::DuplicateHost(name.to_owned())),
             None => {
                 let id = host.machine;
                 self.machine_by_name.remove(own);
@@ -425,7 +507,7 @@ impl TopologyBuilder {
     /// If no host was added.
     pub fn add_standby(&mut self, name: &str, port: PortId, rate_bps: u64) -> Result<HostId, Fault> {
         check_name(name)?;
-        if self.host_by_name.contains_key(name) {
+        if self.has_host(name) {
             return Err(Fault::DuplicateHost(name.to_owned()));
         }
         let beside = self.hosts.last().expect("a host was added");
@@ -532,12 +614,7 @@ impl TopologyBuilder {
     }
 
     fn check_mac(&self, mac: Mac) -> Result<(), Fault> {
-        if mac.is_multicast() {
-            return Err(Fault::MulticastMac { mac });
-        }
-        if mac.is_zero() {
-            return Err(Fault::ZeroMac);
-        }
+        check_station(mac)?;
         match self.host_by_mac.get(&mac) {
             Some(other) => Err(Fault::DuplicateMac { mac, host: self.hosts[other.index()].name.clone() }),
             None => Ok(()),
@@ -598,7 +675,7 @@ impl TopologyBuilder {
     /// ports (uncabled ones included), in order of mention elsewhere.
     ///
     /// # Errors
-    /// [`Fault::Empty`], what is wrong with LAGs, or a [`Fault::Unreachable`] for every switch that the first one cannot reach.
+    /// [`Fault::Empty`], what is wrong with LAGs, an address of a standby edge that a host has, or a [`Fault::Unreachable`] for every switch that the first one cannot reach.
     pub fn finish(self) -> Result<Topology, Vec<Fault>> {
         match self.finish_in_parts() {
             Ok((topology, unreachable)) if unreachable.is_empty() => Ok(topology),
@@ -611,12 +688,13 @@ impl TopologyBuilder {
     /// down, and nothing else. Beside it a [`Fault::Unreachable`] for every switch that the first one cannot reach.
     ///
     /// # Errors
-    /// [`Fault::Empty`], or what is wrong with a LAG.
+    /// [`Fault::Empty`], what is wrong with a LAG, or an address of a standby edge that a host has.
     pub fn finish_in_parts(mut self) -> Result<(Topology, Vec<Fault>), Fault> {
         if self.switches.is_empty() {
             return Err(Fault::Empty);
         }
         self.check_lags()?;
+        self.check_standby_edges()?;
         let unreachable = self.unreachable();
         for switch in SwitchId::all(self.switches.len()) {
             if let crate::PortNames::Listed(names) = self.switches[switch.index()].model.ports.clone() {
@@ -653,7 +731,10 @@ impl TopologyBuilder {
             bond.iter_mut().for_each(|host| host.further_macs.clone_from(&further));
         }
         let in_band = self.in_band.map(|known| InBand { controller: renumbered[known.controller.index()], ..known });
-        Ok((Topology::assemble(self.switches, ports, links, hosts, self.machines, in_band), unreachable))
+        let mut standby_edges = self.standby_edges;
+        standby_edges.iter_mut().for_each(|edge| edge.port = renumbered[edge.port.index()]);
+        let topology = Topology::assemble(self.switches, ports, links, hosts, self.machines, standby_edges, in_band);
+        Ok((topology, unreachable))
     }
 
     pub(crate) fn check_free(&self, port: PortId) -> Result<(), Fault> {
@@ -661,7 +742,10 @@ impl TopologyBuilder {
             Attachment::Nothing if self.in_band.is_some_and(|in_band| in_band.controller == port) => {
                 "the controller".to_owned()
             }
-            Attachment::Nothing => return Ok(()),
+            Attachment::Nothing => match self.standby_edge_at.get(&port) {
+                Some(edge) => format!("the standby edge {}", self.standby_edges[*edge].name),
+                None => return Ok(()),
+            },
             Attachment::Host(host) => format!("host {}", self.hosts[host.index()].name),
             Attachment::Member(lag) => format!("a cable of {}", self.label(lag)),
             Attachment::Link(link) => {
@@ -750,6 +834,14 @@ impl TopologyBuilder {
     }
 }
 
+fn check_station(mac: Mac) -> Result<(), Fault> {
+    match mac {
+        _ if mac.is_multicast() => Err(Fault::MulticastMac { mac }),
+        _ if mac.is_zero() => Err(Fault::ZeroMac),
+        _ => Ok(()),
+    }
+}
+
 fn abridge(names: &[String]) -> String {
     match names {
         [first, .., last] if names.len() > 4 => format!("{first} … {last}"),
@@ -786,6 +878,40 @@ mod tests {
         let mut builder = TopologyBuilder::of(&topology);
         builder.remove_links(&BTreeSet::from([LinkId::new(0)]));
         assert!(matches!(builder.finish().expect_err("divided").as_slice(), [Fault::Unreachable { .. }]));
+    }
+
+    #[test]
+    fn a_standby_edge_takes_its_port_its_name_and_no_address_of_a_host() {
+        let (mut builder, pa, pb) = pair();
+        let (a, b) = (builder.switch("a").expect("known"), builder.switch("b").expect("known"));
+        builder.add_link(pa, pb, DEFAULT_RATE_BPS).expect("free ports");
+        let [edge, standby, host, _] = ["e", "s", "h", "o"].map(|name| builder.add_port(a, name).expect("fresh"));
+        let active = builder.add_edge("up1", edge, 1, None).expect("the first");
+        assert!(matches!(builder.add_edge("up2", standby, 1, None), Err(Fault::SecondEdge { .. })));
+        assert!(matches!(builder.add_standby_edge("up1", standby, 1), Err(Fault::DuplicateHost(_))));
+        assert!(matches!(builder.add_standby_edge("up2", edge, 1), Err(Fault::PortUsedTwice { .. })));
+        let second = builder.add_standby_edge("up2", standby, 7).expect("a free port");
+        assert!(matches!(builder.add_host("up2", Mac::local(1), host, 1, None), Err(Fault::DuplicateHost(_))));
+        assert!(matches!(builder.add_host("h", Mac::local(1), standby, 1, None), Err(Fault::PortUsedTwice { .. })));
+        // What is behind the edge port may be behind the other as well.
+        builder.add_mac(active, Mac::local(9)).expect("fresh");
+        builder.add_standby_mac(second, Mac::local(9)).expect("that of the edge port");
+        assert!(matches!(builder.add_standby_mac(second, Mac::local(9)), Err(Fault::DuplicateMac { .. })));
+        assert!(matches!(builder.add_standby_mac(second, Mac::new([0; 6])), Err(Fault::ZeroMac)));
+        builder.add_host("h", Mac::local(1), host, 1, None).expect("a free port");
+        let lag = builder.add_lag(b, None).expect("a free number");
+        assert!(matches!(builder.add_standby_edge("up3", lag, 1), Err(Fault::StandbyAtLag { .. })));
+        let mut clash = builder.clone();
+        clash.add_standby_mac(second, Mac::local(1)).expect("known too late");
+        assert!(matches!(clash.finish().expect_err("a host has it").as_slice(), [Fault::DuplicateMac { .. }]));
+        let topology = builder.finish().expect("connected");
+        let [found] = topology.standby_edges() else { panic!("one standby edge") };
+        assert_eq!((found.name.as_str(), found.rate_bps, &found.macs[..]), ("up2", 7, &[Mac::local(9)][..]));
+        assert_eq!(topology.port(found.port).attachment, Attachment::Nothing);
+        let free = topology.port_ids(a).filter(|port| topology.is_free(*port));
+        assert_eq!(free.map(|port| topology.port(port).name.as_str()).collect::<Vec<_>>(), ["o"]);
+        assert_eq!((topology.edge(), topology.hosts().len()), (Some(active), 2));
+        assert_eq!(TopologyBuilder::of(&topology).finish().as_ref(), Ok(&topology));
     }
 
     #[test]

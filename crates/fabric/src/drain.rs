@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    Attachment, ChannelId, Host, HostId, InBand, Link, LinkId, Port, PortId, SwitchId, Topology, graph::breadth_first,
-    topology::DraftSwitch,
+    Attachment, ChannelId, Host, HostId, InBand, Link, LinkId, Port, PortId, StandbyEdge, SwitchId, Topology,
+    graph::breadth_first, topology::DraftSwitch,
 };
 
 /// What carries no frames though it is plugged in.
@@ -100,7 +100,12 @@ impl InService {
         let hosts = topology.hosts().iter().map(|host| Host { port: now(host.port), ..host.clone() }).collect();
         let machines = topology.machines().iter().map(|machine| machine.name.clone()).collect();
         let in_band = topology.in_band().map(|in_band| InBand { controller: now(in_band.controller), ..in_band });
-        let topology = Topology::assemble(switches, ports, links, hosts, machines, in_band);
+        let standby_edges = topology.standby_edges().iter().filter_map(|edge| {
+            let port = *port_now.get(&edge.port)?;
+            Some(StandbyEdge { port, ..edge.clone() })
+        });
+        let standby_edges = standby_edges.collect();
+        let topology = Topology::assemble(switches, ports, links, hosts, machines, standby_edges, in_band);
         Ok(Self { topology, switch, port, link })
     }
 }

@@ -104,13 +104,21 @@ pub enum Fault {
     /// A machine that has a failover bond and other ports as well.
     #[error("machine {0} has a bond, so all its ports are ports of the bond; other ports are another machine's")]
     MixedBond(String),
-    /// A second edge port.
+    /// A second edge port that is not on standby.
     #[error("{host} is an edge port, and so is {other}: two uplinks to one network outside close a loop through it")]
     SecondEdge {
         /// The second.
         host: String,
         /// The first.
         other: String,
+    },
+    /// A standby edge at a LAG: members of a LAG stay up.
+    #[error("edge port {edge} is on standby at {lag}, a LAG, whose members cannot be shut")]
+    StandbyAtLag {
+        /// The standby edge.
+        edge: String,
+        /// The LAG, as `switch:port`.
+        lag: String,
     },
     /// A LAG without members.
     #[error("{lag} has no members")]
@@ -220,6 +228,10 @@ impl Fault {
             Self::LearnsElsewhere { .. } => {
                 Some("list the addresses behind it, addresses: [\"52:54:00:00:00:01\"]".to_owned())
             }
+            Self::SecondEdge { .. } => {
+                Some("keep one of them on standby, with standby: true: its port is shut".to_owned())
+            }
+            Self::StandbyAtLag { .. } => Some("plug it into one port: port: \"sw1:g24\"".to_owned()),
             Self::EmptyLag { lag } => {
                 let name = lag.rsplit_once(':').map_or(lag.as_str(), |(_, name)| name);
                 Some(format!("say which ports of the switch are its members: lags: {{{name}: [g1, g2]}}"))

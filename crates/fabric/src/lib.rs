@@ -69,7 +69,7 @@ pub use policy::{EngineName, FdbMode, FlowControl, Policy, Rails, Resilience, Su
 pub use rate::{DEFAULT_RATE_BPS, RateError, format_rate, parse_rate};
 pub use relation::Relation;
 pub use report::{Finding, FindingKind, Report, Severity};
-pub use topology::{Attachment, Host, InBand, Link, Machine, Port, Switch, Topology};
+pub use topology::{Attachment, Host, InBand, Link, Machine, Port, StandbyEdge, Switch, Topology};
 pub use traffic::{DEMAND_MAX, DEMANDS_MAX, Demand, Traffic, TrafficError, TrafficMatrix};
 pub use tree::{RootedTree, Tree, TreeError, VlanTree, is_forest};
 pub use vlan::{VlanError, VlanId, VlanPool, VlanSet};

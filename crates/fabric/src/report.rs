@@ -80,6 +80,8 @@ pub enum FindingKind {
     LeavesPlane,
     /// A port is set up as a member of another LAG than its cable is one of, or carries something beside its LAG.
     LagMismatch,
+    /// A port that leads to the network outside beside the edge port is not shut.
+    StandbyEdgeUp,
     /// A frame crosses more links between switches than the plan allows.
     TooManyHops,
     /// Two hosts have one address, or an address is outside the subnet.
@@ -122,6 +124,7 @@ impl FindingKind {
             Self::DrainedInUse => "drained-in-use",
             Self::LeavesPlane => "leaves-plane",
             Self::LagMismatch => "lag-mismatch",
+            Self::StandbyEdgeUp => "standby-edge-up",
             Self::TooManyHops => "too-many-hops",
             Self::BadAddress => "bad-address",
         }

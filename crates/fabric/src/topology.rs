@@ -138,6 +138,21 @@ impl Host {
     }
 }
 
+/// An edge port on standby: a second uplink to the network outside that the edge port leads to. Its port is shut, since the two would
+/// close a loop through that network, so it is no host: no tree reaches it and no entry leads to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandbyEdge {
+    /// Unique among hosts and standby edges.
+    pub name: String,
+    /// The switch port that it is plugged into, no LAG; its [`Attachment`] is nothing.
+    pub port: PortId,
+    /// Capacity of each direction of its cable.
+    pub rate_bps: u64,
+    /// Station addresses that are known to be behind it once it is no longer on standby, ascending; those of the edge port may be
+    /// among them.
+    pub macs: Vec<Mac>,
+}
+
 /// How switches are managed where they have no port of their own for it: over the data ports, in a VLAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InBand {
@@ -163,6 +178,7 @@ pub struct Topology {
     ports: Vec<Port>,
     links: Vec<Link>,
     hosts: Vec<Host>,
+    standby_edges: Vec<StandbyEdge>,
     /// `switch_of[host]`.
     switch_of: Vec<SwitchId>,
     machines: Vec<Machine>,
@@ -189,6 +205,7 @@ impl Topology {
         links: Vec<Link>,
         hosts: Vec<Host>,
         machine_names: Vec<String>,
+        standby_edges: Vec<StandbyEdge>,
         in_band: Option<InBand>,
     ) -> Self {
         let mut counts = vec![0; switches.len()];
@@ -241,6 +258,7 @@ impl Topology {
             room_before: room_before(&hosts),
             switch_of,
             hosts,
+            standby_edges,
             machines,
             out,
             out_start,
@@ -298,9 +316,26 @@ impl Topology {
         self.host(a).machine == self.host(b).machine
     }
 
-    /// The edge port, if there is one.
+    /// The edge port, if there is one that is not on standby.
     pub fn edge(&self) -> Option<HostId> {
         self.hosts.iter().position(|host| host.edge).map(HostId::new)
+    }
+
+    /// Edge ports on standby, in the order of their file.
+    pub fn standby_edges(&self) -> &[StandbyEdge] {
+        &self.standby_edges
+    }
+
+    /// The standby edge at a port, if there is one. Cost: O(standby edges).
+    pub fn standby_edge_at(&self, port: PortId) -> Option<&StandbyEdge> {
+        self.standby_edges.iter().find(|edge| edge.port == port)
+    }
+
+    /// Whether a cable may be plugged into a port: it has none, and neither the controller nor a standby edge is there. Cost:
+    /// O(standby edges).
+    pub fn is_free(&self, port: PortId) -> bool {
+        let is_controller = self.in_band.is_some_and(|in_band| in_band.controller == port);
+        self.port(port).attachment == Attachment::Nothing && !is_controller && self.standby_edge_at(port).is_none()
     }
 
     /// Hosts at whose ports addresses are learned, ascending.

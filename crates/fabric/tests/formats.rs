@@ -621,8 +621,15 @@ prop_compose! {
             let joins_bond = machine.is_some() && machine == bond;
             let begins_bond = machine.is_some() && machine != last && mac % 2 == 0;
             last.clone_from(&machine);
-            // One host may be an uplink.
-            let is_edge = machine.is_none() && mac % 3 == 0 && !has_edge;
+            // One host may be an uplink, and further ones are on standby beside it.
+            let is_uplink = machine.is_none() && mac % 3 == 0;
+            if is_uplink && has_edge {
+                let Ok(edge) = builder.add_standby_edge(&name, port, rates.next().unwrap_or(1)) else { continue };
+                let known = (0..further).map(|mac| Mac::new([6, 0, 0, 0, 255, (7 - mac) as u8]));
+                known.for_each(|mac| builder.add_standby_mac(edge, mac).unwrap());
+                continue;
+            }
+            let is_edge = is_uplink;
             let host = if is_edge {
                 let Ok(host) = builder.add_edge(&name, port, rates.next().unwrap_or(1), address) else { continue };
                 has_edge = true;

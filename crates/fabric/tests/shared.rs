@@ -71,6 +71,36 @@ fn random_fabric(rng: &mut Rng) -> Topology {
     builder.finish().expect("it is connected")
 }
 
+/// Ports with nothing plugged in become those of standby edges at random; they are told apart from free ports and from hosts'.
+#[test]
+fn the_ports_of_standby_edges_are_known() {
+    let mut standby = 0;
+    for seed in SEEDS {
+        let mut rng = Rng::new(seed);
+        let plain = random_fabric(&mut rng);
+        let mut builder = TopologyBuilder::of(&plain);
+        let mut expected: BTreeMap<(SwitchId, String), String> = BTreeMap::new();
+        for (at, port) in plain.ports().iter().enumerate().filter(|(_, port)| port.attachment == Attachment::Nothing) {
+            if rng.below(2) == 0 {
+                let name = format!("edge{at}");
+                builder.add_standby_edge(&name, PortId::new(at), 1_000_000_000).expect("nothing is plugged in");
+                expected.insert((port.switch, port.name.clone()), name);
+            }
+        }
+        let topology = builder.finish().expect("as connected as before");
+        for (at, port) in topology.ports().iter().enumerate() {
+            let (id, name) = (PortId::new(at), expected.get(&(port.switch, port.name.clone())));
+            assert_eq!(topology.standby_edge_at(id).map(|edge| &edge.name), name, "seed {seed}: {port:?}");
+            let is_free = port.attachment == Attachment::Nothing && name.is_none();
+            assert_eq!(topology.is_free(id), is_free, "seed {seed}: {port:?}");
+        }
+        assert_eq!(topology.standby_edges().len(), expected.len(), "seed {seed}");
+        assert_eq!((topology.hosts(), topology.edge()), (plain.hosts(), None), "seed {seed}");
+        standby += expected.len();
+    }
+    assert!(standby > 30, "{standby}");
+}
+
 #[test]
 fn a_topology_says_of_channels_what_its_links_say() {
     for seed in SEEDS {

@@ -20,7 +20,7 @@ use std::{
 };
 
 use crate::{
-    DEFAULT_RATE_BPS, Fault, Guid, Host, HostId, LagNumber, Mac, NAME_BYTES_MAX, PortId, SwitchId, SwitchSpec,
+    DEFAULT_RATE_BPS, Fault, Guid, Host, LagNumber, Mac, NAME_BYTES_MAX, PortId, StandbyEdge, SwitchId, SwitchSpec,
     Topology, TopologyBuilder,
     format::{
         diagnostic::{Diagnostics, TextPosition},
@@ -66,6 +66,8 @@ pub(crate) struct Device<'a> {
     pub bond: Option<BondPort>,
     /// Whether a host is an edge port.
     pub is_edge: bool,
+    /// Whether it is an edge port on standby.
+    pub is_standby_edge: bool,
 }
 
 /// The keys of [`host_facts`].
@@ -83,6 +85,16 @@ pub(crate) fn host_facts(topology: &Topology, host: &Host) -> Vec<(&'static str,
     let kind = host.edge.then(|| ("kind", "edge".to_owned()));
     let learned = host.learned_max.map(|most| ("learned", most.to_string()));
     machine.into_iter().chain(rail).chain(weight).chain(macs).chain(bond).chain(kind).chain(learned).collect()
+}
+
+/// The kind of an edge port on standby.
+const STANDBY_EDGE: &str = "standby-edge";
+
+/// What they say of an edge port on standby, which they take for a host.
+pub(crate) fn standby_edge_facts(edge: &StandbyEdge) -> Vec<(&'static str, String)> {
+    let macs: Vec<String> = edge.macs.iter().map(Mac::to_string).collect();
+    let macs = (!macs.is_empty()).then(|| ("macs", macs.join(" ")));
+    macs.into_iter().chain([("kind", STANDBY_EDGE.to_owned())]).collect()
 }
 
 impl<'a> Device<'a> {
@@ -105,6 +117,7 @@ impl<'a> Device<'a> {
             learned_max: None,
             bond: None,
             is_edge: false,
+            is_standby_edge: false,
         }
     }
 
@@ -134,7 +147,7 @@ impl<'a> Device<'a> {
                 self.learned_max = Some(text.parse().map_err(|_| format!("{text} is no number of addresses"))?);
             }
             // Other programs may have this key.
-            "kind" => self.is_edge = text == "edge",
+            "kind" => (self.is_edge, self.is_standby_edge) = (text == "edge", text == STANDBY_EDGE),
             _ => {}
         }
         Ok(())
@@ -484,6 +497,10 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
             diagnostics
                 .push(device.site.warning(format!("host {} has no cable to a switch; it is left out", device.name)));
         }
+        if device.is_standby_edge {
+            add_standby_edge(builder, device, cables, diagnostics);
+            continue;
+        }
         for (position, cable) in cables.iter().enumerate() {
             let name = match cables.len() {
                 1 => device.name.clone(),
@@ -540,6 +557,27 @@ fn add_hosts(builder: &mut TopologyBuilder, hosts: &[(&Device<'_>, &[HostCable<'
             count => format!("{count} hosts have no Ethernet address here; they get {first} to {last}"),
         };
         diagnostics.push(site.warning(message).with_help("write the real ones into the topology before deploying it"));
+    }
+}
+
+/// An edge port on standby has one cable, and no address of its own.
+fn add_standby_edge(
+    builder: &mut TopologyBuilder,
+    device: &Device<'_>,
+    cables: &[HostCable<'_>],
+    diagnostics: &mut Diagnostics,
+) {
+    if cables.len() > 1 {
+        let message = format!("{} is an edge port on standby, but has {} cables", device.name, cables.len());
+        diagnostics.push(device.site.error(message).with_help("each uplink is a host of its own"));
+    }
+    let Some(cable) = cables.first() else { return };
+    let rate_bps = cable.cables as u64 * cable.cable.rate_bps.unwrap_or(DEFAULT_RATE_BPS);
+    let added = builder
+        .add_standby_edge(&device.name, cable.port, rate_bps)
+        .and_then(|edge| device.further_macs.iter().try_for_each(|mac| builder.add_standby_mac(edge, *mac)));
+    if let Err(fault) = added {
+        diagnostics.push(device.site.fault(&fault));
     }
 }
 
@@ -624,14 +662,15 @@ pub(crate) fn usable_name(text: &str) -> String {
 }
 
 /// Names for a format that has one name space for switches and hosts: a host that is called like a switch gets a
-/// suffix. The first list is the switches', the second the hosts'.
+/// suffix. The first list is the switches', the second the hosts' and, behind them, the standby edges'.
 pub(crate) fn distinct_names(topology: &Topology) -> (Vec<String>, Vec<String>) {
     let switches: Vec<String> = topology.switches().iter().map(|switch| switch.name.clone()).collect();
     let mut taken: BTreeSet<String> = switches.iter().cloned().collect();
-    taken.extend(topology.hosts().iter().map(|host| host.name.clone()));
+    let stated = topology.hosts().iter().map(|host| &host.name);
+    let stated = stated.chain(topology.standby_edges().iter().map(|edge| &edge.name));
+    taken.extend(stated.clone().cloned());
     let switch_names: BTreeSet<&String> = switches.iter().collect();
-    let hosts = topology.host_ids().map(|host: HostId| {
-        let name = &topology.host(host).name;
+    let hosts = stated.map(|name| {
         if !switch_names.contains(name) {
             return name.clone();
         }

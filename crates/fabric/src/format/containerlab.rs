@@ -25,7 +25,7 @@ use std::{collections::BTreeMap, fmt::Write as _, str::FromStr};
 use crate::{
     DEFAULT_RATE_BPS, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, Role, distinct_names, host_facts},
+        cabling::{Cable, Cabling, Device, End, Role, distinct_names, host_facts, standby_edge_facts},
         diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
         node::{Node, Value},
@@ -123,12 +123,23 @@ pub fn write_containerlab(topology: &Topology) -> String {
         labels.extend(facts.into_iter().map(|(key, fact)| format!("espalier-{key}: {}", double_quote(&fact))));
         node(name, labels);
     }
+    let edges = topology.standby_edges().iter().zip(&hosts[topology.hosts().len()..]);
+    for (edge, name) in edges.clone() {
+        let mut labels = vec!["espalier-role: host".to_owned()];
+        if *name != edge.name {
+            labels.push(format!("espalier-name: {}", quote(&edge.name)));
+        }
+        let facts = standby_edge_facts(edge);
+        labels.extend(facts.into_iter().map(|(key, fact)| format!("espalier-{key}: {}", double_quote(&fact))));
+        node(name, labels);
+    }
     let links =
         topology.switch_cables().map(|(a, b, rate_bps)| (topology.port_label(a), topology.port_label(b), rate_bps));
     let rim = topology.host_cables().map(|(port, host, number, rate_bps)| {
         (topology.port_label(port), format!("{}:eth{}", hosts[host.index()], number + 1), rate_bps)
     });
-    for (index, (a, b, rate_bps)) in links.chain(rim).enumerate() {
+    let standby = edges.map(|(edge, name)| (topology.port_label(edge.port), format!("{name}:eth1"), edge.rate_bps));
+    for (index, (a, b, rate_bps)) in links.chain(rim).chain(standby).enumerate() {
         if index == 0 {
             text.push_str("  links:\n");
         }

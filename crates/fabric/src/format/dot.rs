@@ -21,7 +21,7 @@ use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr};
 use crate::{
     DEFAULT_RATE_BPS, Mac, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, Role, distinct_names, host_facts},
+        cabling::{Cable, Cabling, Device, End, Role, distinct_names, host_facts, standby_edge_facts},
         diagnostic::{Diagnostic, Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
     },
@@ -81,6 +81,17 @@ pub fn write_dot(topology: &Topology) -> String {
         }
         text.push_str("];\n");
     }
+    let edges = topology.standby_edges().iter().zip(&hosts[topology.hosts().len()..]);
+    for (edge, name) in edges.clone() {
+        let _ = write!(text, "  {} [role=\"host\"", dot_quote(name));
+        if *name != edge.name {
+            let _ = write!(text, ", name={}", dot_quote(&edge.name));
+        }
+        for (key, fact) in standby_edge_facts(edge) {
+            let _ = write!(text, ", {key}={}", dot_quote(&fact));
+        }
+        text.push_str("];\n");
+    }
     let end = |port| {
         let port = topology.port(port);
         format!("{}:{}", dot_quote(&topology.switch(port.switch).name), dot_quote(&port.name))
@@ -89,7 +100,8 @@ pub fn write_dot(topology: &Topology) -> String {
     let rim = topology.host_cables().map(|(port, host, number, rate_bps)| {
         (end(port), format!("{}:\"eth{number}\"", dot_quote(&hosts[host.index()])), rate_bps)
     });
-    for (a, b, rate_bps) in cables.chain(rim) {
+    let standby = edges.map(|(edge, name)| (end(edge.port), format!("{}:\"eth0\"", dot_quote(name)), edge.rate_bps));
+    for (a, b, rate_bps) in cables.chain(rim).chain(standby) {
         let _ = write!(text, "  {a} -- {b}");
         if rate_bps != DEFAULT_RATE_BPS {
             let _ = write!(text, " [rate=\"{}\"]", format_rate(rate_bps));

@@ -23,7 +23,7 @@ use quick_xml::{
 use crate::{
     DEFAULT_RATE_BPS, Mac, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, HOST_FACTS, Role, host_facts, usable_name},
+        cabling::{Cable, Cabling, Device, End, HOST_FACTS, Role, host_facts, standby_edge_facts, usable_name},
         diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
     },
@@ -143,6 +143,11 @@ pub fn write_graphml(topology: &Topology) -> String {
         data.extend(host_facts(topology, host).into_iter().map(|(key, fact)| (key, Some(fact))));
         let _ = writeln!(text, "    <node id=\"h{index}\">{}</node>", data_elements(&data));
     }
+    for (index, edge) in topology.standby_edges().iter().enumerate() {
+        let mut data = vec![("name", Some(edge.name.clone())), ("role", Some("host".to_owned()))];
+        data.extend(standby_edge_facts(edge).into_iter().map(|(key, fact)| (key, Some(fact))));
+        let _ = writeln!(text, "    <node id=\"e{index}\">{}</node>", data_elements(&data));
+    }
     let end = |port| {
         let port = topology.port(port);
         (format!("s{}", port.switch.index()), port.name.clone())
@@ -151,7 +156,10 @@ pub fn write_graphml(topology: &Topology) -> String {
     let rim = topology.host_cables().map(|(port, host, number, rate_bps)| {
         (end(port), (format!("h{}", host.index()), format!("eth{number}")), rate_bps)
     });
-    for ((a, a_port), (b, b_port), rate_bps) in links.chain(rim) {
+    let standby = topology.standby_edges().iter().enumerate();
+    let standby =
+        standby.map(|(index, edge)| (end(edge.port), (format!("e{index}"), "eth0".to_owned()), edge.rate_bps));
+    for ((a, a_port), (b, b_port), rate_bps) in links.chain(rim).chain(standby) {
         let rate = (rate_bps != DEFAULT_RATE_BPS).then(|| format_rate(rate_bps));
         let data = [("source_port", Some(a_port)), ("target_port", Some(b_port)), ("rate", rate)];
         let _ = writeln!(text, "    <edge source=\"{a}\" target=\"{b}\">{}</edge>", data_elements(&data));

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use common::Cabling;
 use fabric::{
-    Fault, Finding, FindingKind, Flood, FloodKind, FloodSet, FlowControl, HostId, Mac, Plan, Policy, PortId, Severity,
-    Topology, TopologyBuilder, rng::Rng,
+    Admin, Fault, Finding, FindingKind, Flood, FloodKind, FloodSet, FlowControl, HostId, Mac, Plan, Policy, PortId,
+    PortRole, Severity, SwitchId, Tagging, Topology, TopologyBuilder, rng::Rng,
 };
 use planner::{PlanError, StepLimit, plan_with};
-use verify::{Receiver, check, walk};
+use transition::{FabricState, apply, steps};
+use verify::{Live, Receiver, check, check_state, walk};
 
 /// A random cabling with an uplink at a random switch, whose switches can block unknown unicast.
 fn with_edge(rng: &mut Rng) -> Option<Topology> {
@@ -106,6 +107,115 @@ fn two_uplinks_to_one_network_are_refused() {
     builder.add_edge("one", ports[0], 1_000_000_000, None).unwrap();
     let second = builder.add_edge("other", ports[1], 1_000_000_000, None);
     assert!(matches!(second, Err(Fault::SecondEdge { .. })), "{second:?}");
+}
+
+/// A cabling with an uplink at one switch, and one on standby at each of others; each is named after its place in `at`.
+fn with_uplinks(network: &Topology, at: &[usize], active: usize, standby: &[usize]) -> Topology {
+    let mut builder = TopologyBuilder::of(network);
+    let port = |builder: &mut TopologyBuilder, uplink: usize| {
+        let name = format!("uplink{uplink}");
+        let port = builder.add_port(SwitchId::new(at[uplink]), &name).expect("a fresh port");
+        (name, port)
+    };
+    let (name, free) = port(&mut builder, active);
+    let edge = builder.add_edge(&name, free, 1_000_000_000, None).expect("the only one");
+    builder.add_mac(edge, Mac::local(900_000)).expect("a fresh address");
+    for uplink in standby {
+        let (name, free) = port(&mut builder, *uplink);
+        let edge = builder.add_standby_edge(&name, free, 1_000_000_000).expect("a free port");
+        builder.add_standby_mac(edge, Mac::local(900_000)).expect("that of the edge port");
+    }
+    builder.change_models(|model| model.blocks_floods = FloodSet::NONE.with(FloodKind::UnknownUnicast));
+    builder.finish().expect("as connected as before")
+}
+
+/// Nothing leads to a standby edge: its port is shut and in no VLAN, no entry names it, and no frame of any host reaches it. The
+/// plan is the one without it, but for the port.
+#[test]
+fn nothing_passes_a_standby_edge() {
+    let (mut rng, mut plans) = (Rng::new(36), 0);
+    while plans < 60 {
+        let (switches, extra) = (2 + rng.below(8), rng.below(10));
+        let Some(network) = Cabling::random(switches, extra, &mut rng).topology() else { continue };
+        if network.edge().is_some() {
+            continue;
+        }
+        let at = [rng.below(switches), rng.below(switches)];
+        let topology = with_uplinks(&network, &at, 0, &[1]);
+        let tagging = Tagging::ALL[plans % Tagging::ALL.len()];
+        let flow_control = [FlowControl::None, FlowControl::Pause, FlowControl::Pfc(2)][plans % 3];
+        let flood = [Flood::Forward, Flood::Edge][plans % 2];
+        let policy = Policy { flood, flow_control, tagging, ..Policy::default() };
+        let plan = plan_with(&topology, &policy, None, &mut StepLimit::new(2)).expect("auto always finds a plan");
+        assert_eq!(fatal(&plan), [], "plan {plans}");
+        let alone = with_uplinks(&network, &at, 0, &[]);
+        let alone = plan_with(&alone, &policy, None, &mut StepLimit::new(2)).expect("auto always finds a plan");
+        assert_eq!((&plan.trees, &plan.assignment, &plan.summary), (&alone.trees, &alone.assignment, &alone.summary));
+        let [edge] = topology.standby_edges() else { panic!("one is on standby") };
+        let device = &plan.devices[topology.port(edge.port).switch.index()];
+        let intent = device.ports.iter().find(|intent| intent.port == edge.port).expect("every port has one");
+        assert_eq!((intent.admin, intent.role, intent.pvid), (Admin::Down, PortRole::Unused, None));
+        assert!(intent.tagged.is_empty() && intent.untagged.is_empty());
+        assert!(plan.devices.iter().all(|device| device.fdb.iter().all(|run| run.port != edge.port)));
+        let active = topology.edge().expect("the other uplink");
+        for source in topology.host_ids() {
+            for receiver in [Receiver::Nobody, Receiver::Everybody] {
+                let walk = walk(&plan, source, receiver);
+                let exits = walk.steps.iter().flat_map(|step| &step.exits);
+                assert!(exits.clone().all(|exit| exit.port != edge.port), "plan {plans}: {source:?} {walk:?}");
+                assert!(source == active || walk.deliveries.contains_key(&active), "plan {plans}: {source:?}");
+            }
+        }
+        plans += 1;
+    }
+}
+
+/// The uplinks change places, hitless for all others: on the way never more than one of them passes frames.
+#[test]
+fn a_standby_edge_takes_over_by_a_new_plan() {
+    let (mut rng, mut changes, mut states) = (Rng::new(37), 0, 0);
+    while changes < 60 {
+        let (switches, extra) = (2 + rng.below(8), rng.below(10));
+        let Some(network) = Cabling::random(switches, extra, &mut rng).topology() else { continue };
+        if network.edge().is_some() || network.hosts().len() < 2 {
+            continue;
+        }
+        let at = [rng.below(switches), rng.below(switches)];
+        let tagging = Tagging::ALL[changes % Tagging::ALL.len()];
+        let policy = Policy { tagging, ..Policy::default() };
+        let [before, after] = [0, 1].map(|active| with_uplinks(&network, &at, active, &[1 - active]));
+        let old = plan_with(&before, &policy, None, &mut StepLimit::new(2)).expect("auto always finds a plan");
+        let new = plan_with(&after, &policy, Some(&old), &mut StepLimit::new(2)).expect("the same cables");
+        assert_eq!(fatal(&new), [], "change {changes}");
+        let way = steps(&old, &new).expect("there are VLANs to spare");
+        let mut state = way.start.clone();
+        for step in &way.steps {
+            let mut parts: Vec<_> = step.parts.iter().collect();
+            rng.shuffle(&mut parts);
+            for part in parts {
+                apply(part, &mut state);
+                let FabricState { devices, tables } = &state;
+                let (topology, judged) = (&way.topology, &way.settled[..]);
+                let now = check_state(&Live { topology, devices, tables: tables.as_deref(), judged });
+                assert!(now.report.findings().is_empty(), "change {changes}: {part:?}\n{}", now.report);
+                assert!(now.lost.is_empty(), "change {changes}: {part:?} cuts somebody off");
+                states += 1;
+            }
+        }
+        assert_eq!(state, way.goal);
+        // The judge finds it where the new uplink opens before the old one is shut.
+        let mut both = way.start.clone();
+        let opened = way.topology.host(way.topology.edge().expect("the new one")).port;
+        let switch = way.topology.port(opened).switch.index();
+        let at = both.devices[switch].ports.iter().position(|intent| intent.port == opened).expect("its port");
+        both.devices[switch].ports[at] = way.goal.devices[switch].ports[at].clone();
+        let live =
+            Live { topology: &way.topology, devices: &both.devices, tables: both.tables.as_deref(), judged: &[] };
+        let found = check_state(&live).report;
+        assert!(found.findings().iter().any(|finding| finding.kind == FindingKind::StandbyEdgeUp), "{found}");
+        changes += 1;
+    }
+    assert!(states > 200, "{states}");
 }
 
 #[test]

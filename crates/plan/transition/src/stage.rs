@@ -66,6 +66,7 @@ fn with_old_ports(old: &Topology, new: &Topology) -> Topology {
         builder.add_link(ports[link.a.index()], ports[link.b.index()], link.rate_bps).expect(refused);
     }
     builder.add_hosts_of(new, |_, host| Some(ports[host.port.index()])).expect(refused);
+    builder.add_standby_edges_of(new, |edge| Some(ports[edge.port.index()])).expect(refused);
     if let Some(in_band) = new.in_band() {
         let controller = ports[in_band.controller.index()];
         builder.set_in_band(fabric::InBand { controller, ..in_band }).expect(refused);

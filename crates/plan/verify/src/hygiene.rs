@@ -134,6 +134,8 @@ fn judge_unused_port(state: &FabricState<'_>, intent: &PortIntent, findings: &mu
     let label = || state.topology.port_label(intent.port);
     let members: VlanSet = intent.tagged.iter().chain(intent.untagged.iter()).collect();
     match intent.admin {
+        // `standby_edges.rs` says what is wrong with that.
+        Admin::Up if state.topology.standby_edge_at(intent.port).is_some() => {}
         Admin::Up if !members.is_empty() => findings.fatal(FindingKind::UnusedPort, || {
             let message = format!(
                 "is unused, but up and a member of VLAN {members}: a patch cord to another such port closes a loop; \

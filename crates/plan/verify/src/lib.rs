@@ -51,6 +51,7 @@ mod ports;
 mod read;
 mod receiver;
 mod spread;
+mod standby_edges;
 mod state;
 mod summary;
 mod unicast;
@@ -116,6 +117,7 @@ pub fn judge_with(plan: &Plan, threads: usize) -> Judgement {
     ports::judge(&state, &mut findings);
     hygiene::judge(&state, &mut findings);
     lags::judge(&state, &mut findings);
+    standby_edges::judge(&state, &mut findings);
     classes::judge(&state, &mut findings);
     entries::judge(&state, &mut findings);
     limits::judge(&state, &mut findings);

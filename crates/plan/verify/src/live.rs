@@ -19,6 +19,7 @@ use crate::{
     findings::{Findings, counted, listed},
     read::read_state,
     receiver::Receiver,
+    standby_edges,
     state::{FabricState, Hop},
     view::View,
 };
@@ -60,6 +61,7 @@ pub fn check_state(live: &Live<'_>) -> LiveCheck {
         }
     }
     classes::judge_live(&state, &mut findings);
+    standby_edges::judge_live(&state, &mut findings);
     let (mut lost, mut unheard) = (Vec::new(), Vec::new());
     let mut broadcasters: BTreeMap<VlanId, Vec<HostId>> = BTreeMap::new();
     for &source in live.judged {

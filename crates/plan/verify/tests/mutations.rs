@@ -11,8 +11,8 @@ use common::{Wish, clos, plan, ring, topology, topology_of, uneven_clos, vlan};
 use fabric::{
     Admin, Assignment, Certificate, Demand, EngineName, Failover, FailoverSummary, FdbEntry, FdbMode, FdbRun,
     FindingKind as K, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Mac, PairRun, Plan, Planes,
-    PortIntent, PortRole, Proof, Resilience, Severity, SpanningTree, SwitchId, SwitchOver, Tagging, Traffic,
-    TrafficMatrix, Tree, VlanId, VlanSet,
+    PortIntent, PortRole, Proof, Resilience, Severity, SpanningTree, SwitchId, SwitchOver, Tagging, TopologyBuilder,
+    Traffic, TrafficMatrix, Tree, VlanId, VlanSet,
 };
 use verify::{check, check_with};
 
@@ -58,6 +58,14 @@ fn lanes() -> Plan {
 /// Two switches with a host each and two cables: VLAN 2 on the first, VLAN 3 on the second.
 fn twins() -> Plan {
     plan(&topology(&[1, 1], &[(0, 1), (0, 1)]), Wish::switch_tagged())
+}
+
+/// As `leaves`, with a standby edge at port 5 of s0, which nobody uses.
+fn standby_edge() -> Plan {
+    let mut builder = TopologyBuilder::of(&clos());
+    let port = builder.add_port(SwitchId::new(0), "5").expect("it is there");
+    builder.add_standby_edge("uplink2", port, 1_000_000_000).expect("a free port");
+    plan(&builder.finish().expect("as it was"), Wish::switch_tagged())
 }
 
 fn bridges() -> Plan {
@@ -130,6 +138,13 @@ fn host_run(host: usize, id: usize) -> HostRun<VlanId> {
 /// The switch-overs of a plan.
 fn overs(plan: &mut Plan) -> &mut Vec<SwitchOver> {
     &mut plan.failover.as_mut().unwrap().switch_overs
+}
+
+/// The port of the first standby edge.
+fn standby_port(plan: &mut Plan) -> &mut PortIntent {
+    let port = plan.topology.standby_edges()[0].port;
+    let device = &mut plan.devices[plan.topology.port(port).switch.index()];
+    device.ports.iter_mut().find(|intent| intent.port == port).unwrap()
 }
 
 fn failover_summary(plan: &mut Plan) -> &mut FailoverSummary {
@@ -895,6 +910,39 @@ const FAILURES: &[Case] = &[
             p.policy.planes = Planes::new(plane);
         },
         &[K::LeavesPlane],
+    ),
+    fatal("a standby edge up", standby_edge, |p| standby_port(p).admin = Admin::Up, &[K::StandbyEdgeUp]),
+    fatal(
+        "a standby edge up in a VLAN",
+        standby_edge,
+        |p| {
+            standby_port(p).admin = Admin::Up;
+            standby_port(p).untagged.insert(vlan(2));
+        },
+        &[K::StandbyEdgeUp],
+    ),
+    warning(
+        "a standby edge down in a VLAN",
+        standby_edge,
+        |p| {
+            standby_port(p).tagged.insert(vlan(2));
+        },
+        &[K::UnusedSetting],
+    ),
+    fatal(
+        "a standby edge set up for a host",
+        standby_edge,
+        |p| standby_port(p).role = PortRole::Host(HostId::new(0)),
+        &[K::RoleMismatch],
+    ),
+    fatal(
+        "an entry that leads to a standby edge",
+        standby_edge,
+        |p| {
+            let port = p.topology.standby_edges()[0].port;
+            p.devices[0].fdb[0].port = port;
+        },
+        &[K::DeadEntry],
     ),
     fatal("a path longer than paths may be", leaves, |p| p.policy.hops_max = Some(1), &[K::TooManyHops]),
     fatal("planes of other switches", ready, |p| p.policy.planes = Planes::new(vec![0]), &[K::PlanMismatch]),

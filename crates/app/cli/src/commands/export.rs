@@ -171,6 +171,7 @@ fn export_netbox(topology: &Topology, args: &cli::Export) -> Result<()> {
         (weights, "weights of hosts"),
         (addresses, "IP addresses of switches and hosts"),
         (edges, "kinds of hosts (edge)"),
+        (topology.standby_edges().len(), "edge ports on standby"),
     ];
     for (count, what) in left_out {
         if count > 0 {

@@ -286,6 +286,13 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
         let at = plan.topology.port_label(host.port);
         say!("floods           unknown unicast leaves by the edge port alone: {} at {at}", host.name);
     }
+    for edge in plan.topology.standby_edges() {
+        say!(
+            "edge             {} at {} is on standby: its port is shut",
+            edge.name,
+            plan.topology.port_label(edge.port)
+        );
+    }
     if dropped.contains(&FrameKind::Broadcast) {
         say!("                 hosts need static neighbour entries (ARP, ND): requests for an address are dropped");
     }

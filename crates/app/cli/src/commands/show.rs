@@ -183,7 +183,10 @@ fn show_switch(plan: &Plan, switch: SwitchId, output: Output) -> Result<()> {
     let mut rows = Vec::new();
     for port in &device.ports {
         let to = match topology.port(port.port).attachment {
-            Attachment::Nothing => "-".to_owned(),
+            Attachment::Nothing => {
+                let edge = topology.standby_edge_at(port.port);
+                edge.map_or("-".to_owned(), |edge| format!("{} (on standby)", edge.name))
+            }
             Attachment::Host(host) => topology.host(host).name.clone(),
             Attachment::Member(lag) => topology.port(lag).name.clone(),
             Attachment::Link(link) => {

@@ -12,8 +12,8 @@ use crate::{
     format_rate,
 };
 
-pub(super) const HOST_KEYS: [&str; 10] =
-    ["kind", "mac", "port", "ip", "rate", "guid", "addresses", "addresses-max", "rail", "weight"];
+pub(super) const HOST_KEYS: [&str; 11] =
+    ["kind", "standby", "mac", "port", "ip", "rate", "guid", "addresses", "addresses-max", "rail", "weight"];
 pub(super) const HOST_EXAMPLE: &str = "{mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
 pub(super) const NICS_EXAMPLE: &str = "eth0: {mac: \"02:00:00:00:00:01\", port: \"sw1:g1\"}";
 
@@ -129,6 +129,10 @@ impl Reader<'_> {
     ) -> Result<Option<HostId>, TooMany> {
         let Named { key, name, .. } = named;
         let edge = self.is_edge(fields);
+        if self.is_standby_edge(fields, edge) {
+            self.read_standby_edge(named, fields, (port, rate_bps))?;
+            return Ok(None);
+        }
         let mac = if edge { None } else { self.host_mac(key, name, fields) };
         let ip = fields.get("ip").and_then(|node| self.address(node, "ip: 198.51.100.1"));
         let Some(port) = port.or_else(|| self.spare_port(key)) else { return Ok(None) };
@@ -181,7 +185,7 @@ impl Reader<'_> {
         self.mac(node, example)
     }
 
-    fn mac(&mut self, node: &Node, example: &str) -> Option<Mac> {
+    pub(super) fn mac(&mut self, node: &Node, example: &str) -> Option<Mac> {
         let text = self.word(node, "an Ethernet address", example)?;
         text.parse().map_err(|error| self.diagnostics.push(self.at(node).error(format!("{text} is {error}")))).ok()
     }
@@ -250,7 +254,7 @@ impl Reader<'_> {
             self.diagnostics.push(diagnostic);
             match fault {
                 Fault::TooMany { .. } => return Err(TooMany),
-                Fault::PortUsedTwice { .. } => return Ok(None),
+                Fault::PortUsedTwice { .. } | Fault::SecondEdge { .. } => return Ok(None),
                 _ => {}
             }
         }

@@ -13,7 +13,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    Fields, Reader, bonds,
+    Fields, Reader, bonds, edges,
     hosts::{Entry, HOST_EXAMPLE, HOST_KEYS, NICS_EXAMPLE, Named, TooMany, write_host},
 };
 use crate::{
@@ -21,8 +21,21 @@ use crate::{
     format::{node::Node, yaml::quote},
 };
 
-const MACHINE_KEYS: [&str; 12] =
-    ["kind", "bond", "nics", "mac", "port", "ip", "rate", "guid", "addresses", "addresses-max", "rail", "weight"];
+const MACHINE_KEYS: [&str; 13] = [
+    "kind",
+    "standby",
+    "bond",
+    "nics",
+    "mac",
+    "port",
+    "ip",
+    "rate",
+    "guid",
+    "addresses",
+    "addresses-max",
+    "rail",
+    "weight",
+];
 
 /// Writes both sections, each where it has anything.
 pub(super) fn write(topology: &Topology, text: &mut String) {
@@ -30,8 +43,13 @@ pub(super) fn write(topology: &Topology, text: &mut String) {
     let is_plain = |machine: &crate::Machine| machine.hosts().all(|host| topology.host(host).name == machine.name);
     // Hosts keep their numbers: all that stand before the first machine with `nics:` come under `hosts:`.
     let plain = machines.iter().take_while(|machine| is_plain(machine)).count();
-    for (section, machines) in [("hosts:\n", &machines[..plain]), ("machines:\n", &machines[plain..])] {
-        text.push_str(if machines.is_empty() { "" } else { section });
+    // Edge ports on standby stand behind all hosts, in the section that is the last one then.
+    let edges_are_machines = plain < machines.len();
+    for (section, machines, has_edges) in
+        [("hosts:\n", &machines[..plain], !edges_are_machines), ("machines:\n", &machines[plain..], edges_are_machines)]
+    {
+        let edges = if has_edges { topology.standby_edges() } else { &[] };
+        text.push_str(if machines.is_empty() && edges.is_empty() { "" } else { section });
         for machine in machines {
             if is_plain(machine) {
                 machine.hosts().for_each(|host| write_host(topology, host, &machine.name, "  ", text));
@@ -51,6 +69,7 @@ pub(super) fn write(topology: &Topology, text: &mut String) {
                 }
             }
         }
+        edges.iter().for_each(|edge| edges::write(topology, edge, text));
     }
 }
 

@@ -17,6 +17,7 @@
 //!   vmhost: {mac: "02:00:00:00:00:02", port: "sw1:g2", addresses: ["52:54:00:00:00:01", "52:54:00:00:00:02"]}
 //!   vmhost2: {mac: "02:00:00:00:00:06", port: "sw1:g6", addresses: learned, addresses-max: 64}     # virtual machines come and go
 //!   uplink: {kind: edge, port: "sw4:g2"}          # a network outside: any address may be behind it
+//!   uplink2: {kind: edge, standby: true, port: "sw1:g10"}       # a second port to the same network, which is shut
 //! machines:                        # hosts with several ports: each is a host of its own, gpu1/eth0 and gpu1/eth1
 //!   gpu1:
 //!     nics:
@@ -32,6 +33,7 @@
 //! the unknown switch `sw22` still counts as reaching `sw2`.
 
 mod bonds;
+mod edges;
 mod hosts;
 mod lags;
 mod machines;
@@ -158,9 +160,10 @@ fn unexpected_port_order(topology: &Topology, switch: SwitchId) -> Option<Vec<St
     let rank = |port: PortId| match topology.port(port).attachment {
         Attachment::Link(link) => Some((0, link.index())),
         Attachment::Host(host) => Some((1, host.index())),
-        // A port that only the section management: mentions comes last.
         Attachment::Member(_) => None,
-        Attachment::Nothing => controller.filter(|controller| *controller == port).map(|_| (2, 0)),
+        // Standby edges stand behind all hosts, and a port that only the section management: mentions comes last.
+        Attachment::Nothing if controller == Some(port) => Some((3, 0)),
+        Attachment::Nothing => topology.standby_edges().iter().position(|edge| edge.port == port).map(|at| (2, at)),
     };
     let ranks: Vec<_> = topology.port_ids(switch).map(rank).collect();
     let expected = ranks.iter().all(Option::is_some) && ranks.is_sorted();
@@ -567,7 +570,7 @@ impl<'a> Reader<'a> {
                     }
                 }
                 Fault::Empty if self.diagnostics.errors() > 0 => {}
-                Fault::EmptyLag { .. } | Fault::UnequalLags { .. } => {
+                Fault::EmptyLag { .. } | Fault::UnequalLags { .. } | Fault::DuplicateMac { .. } => {
                     self.diagnostics.push(self.source.at(section).fault(&fault));
                 }
                 _ => {

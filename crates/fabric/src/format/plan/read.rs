@@ -189,7 +189,7 @@ fn policy(topology: &Topology, at: &Located<'_>) -> Read<Policy> {
 }
 
 fn topology(at: &Located<'_>, models: Models) -> Read<Topology> {
-    at.only(&["switches", "links", "hosts", "management"])?;
+    at.only(&["switches", "links", "hosts", "standby_edges", "management"])?;
     let mut builder = TopologyBuilder::with_models(models);
     // By `switch:port`, which is unique since names hold no colon.
     let mut ports: BTreeMap<String, PortId> = BTreeMap::new();
@@ -246,6 +246,11 @@ fn topology(at: &Located<'_>, models: Models) -> Read<Topology> {
     for at in at.field("hosts")?.items()? {
         let port = port(at.field("port")?)?;
         read_host(&at, port, &mut builder, &mut bonds)?;
+    }
+    if let Some(edges) = at.optional("standby_edges")? {
+        for at in edges.items()? {
+            read_standby_edge(&at, port(at.field("port")?)?, &mut builder)?;
+        }
     }
     if let Some(at) = at.optional("management")? {
         at.only(&["vlan", "controller"])?;
@@ -354,6 +359,18 @@ fn read_host(at: &Located<'_>, port: PortId, builder: &mut TopologyBuilder, bond
     }
     bonds.last = bond;
     bonds.standby.push(standby);
+    Ok(())
+}
+
+fn read_standby_edge(at: &Located<'_>, port: PortId, builder: &mut TopologyBuilder) -> Read<()> {
+    at.only(&["name", "port", "rate_bps", "macs"])?;
+    let added = builder.add_standby_edge(at.field("name")?.text()?, port, rate_bps(at)?);
+    let edge = added.map_err(|fault| refused(at, &fault))?;
+    if let Some(macs) = at.optional("macs")? {
+        for at in macs.items()? {
+            builder.add_standby_mac(edge, at.parsed()?).map_err(|fault| refused(&at, &fault))?;
+        }
+    }
     Ok(())
 }
 

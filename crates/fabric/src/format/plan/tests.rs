@@ -11,8 +11,8 @@ use crate::{
     Admin, Assignment, Basis, Bound, Certificate, Demand, DeviceIntent, Drain, EngineName, Failover, FailoverSummary,
     FdbEntry, FdbRun, Flood, FloodSet, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Lldp, Mac,
     Model, Models, PairRun, Plan, Planes, Policy, PortIntent, PortNames, PortRole, Proof, Resilience, SpanningTree,
-    StormLimit, Summary, SwitchId, SwitchOver, Tagging, Topology, Traffic, TrafficMatrix, Tree, VlanId, VlanSet,
-    VlanTree,
+    StormLimit, Summary, SwitchId, SwitchOver, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree,
+    VlanId, VlanSet, VlanTree,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -425,6 +425,53 @@ fn a_limit_on_hops_is_stated_only_where_there_is_one() {
         let broken = written(&with).replacen("\"hops_max\":4", &format!("\"hops_max\":{wrong}"), 1);
         let error = read_plan(broken.as_bytes(), ReadMode::IgnoreDigest).expect_err(wrong).to_string();
         assert!(error.contains("policy.hops_max"), "{error}");
+    }
+}
+
+#[test]
+fn standby_edges_are_stated_only_where_there_are_some() {
+    assert!(!written(&small()).contains("standby_edges"));
+    let mut builder = TopologyBuilder::of(&topology("torus", "3x3", &Options::default()));
+    for (switch, macs) in [(4, vec![Mac::local(901), Mac::local(900)]), (7, Vec::new())] {
+        let port = builder.add_port(SwitchId::new(switch), "uplink").expect("a fresh port");
+        let edge = builder.add_standby_edge(&format!("edge{switch}"), port, 10_000_000_000).expect("a free port");
+        macs.into_iter().for_each(|mac| builder.add_standby_mac(edge, mac).expect("a fresh address"));
+    }
+    let plan = sample(builder.finish().expect("connected"), 3, Tagging::Source, 5);
+    let text = written(&plan);
+    let line = r#"{"name":"edge4","port":"s1-1:uplink","rate_bps":10000000000,"macs":["02:00:00:00:03:84","02:00:00:00:03:85"]}"#;
+    assert!(text.contains(line), "{text}");
+    assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict).as_ref(), Ok(&plan));
+    for (right, wrong, says) in [
+        ("\"port\":\"s1-1:uplink\"", "\"port\":\"s1-1:p9\"", "topology.standby_edges[0].port: there is no port"),
+        ("\"port\":\"s1-1:uplink\"", "\"port\":\"s1-1:p1\"", "topology.standby_edges[0]: port s1-1:p1 already carries"),
+        (
+            "\"port\":\"s2-1:uplink\"",
+            "\"port\":\"s1-1:uplink\"",
+            "topology.standby_edges[1]: port s1-1:uplink already carries the standby edge edge4",
+        ),
+        ("\"name\":\"edge7\"", "\"name\":\"edge4\"", "topology.standby_edges[1]: host edge4 is named twice"),
+        (
+            "02:00:00:00:03:85",
+            "02:00:00:00:03:84",
+            "topology.standby_edges[0].macs[1]: address 02:00:00:00:03:84 already belongs to host edge4",
+        ),
+        ("02:00:00:00:03:85", "02:00:00:00:00:01", "topology: address 02:00:00:00:00:01 already belongs to host"),
+        (
+            "02:00:00:00:03:85",
+            "01:00:5e:00:00:01",
+            "topology.standby_edges[0].macs[1]: address 01:00:5e:00:00:01 is a group",
+        ),
+        (
+            "\"name\":\"edge7\",",
+            "\"name\":\"edge7\",\"rail\":1,",
+            "topology.standby_edges[1].rail: there is no such field",
+        ),
+    ] {
+        let damaged = text.replacen(right, wrong, 1);
+        assert!(damaged != text, "{right} stands nowhere in\n{text}");
+        let error = read_plan(damaged.as_bytes(), ReadMode::IgnoreDigest).expect_err(wrong).to_string();
+        assert!(error.starts_with(says), "{wrong}: {error}");
     }
 }
 

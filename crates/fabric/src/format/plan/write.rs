@@ -18,7 +18,7 @@ use super::{
 use crate::{
     Admin, Assignment, DeviceIntent, ETHERNET_MTU_BYTES, Flood, FlowControlMode, HostId, HostRun, InBand,
     IngressFilter, Learning, Lldp, Models, Plan, Policy, PortId, PortIntent, PortRole, Rails, Resilience, SpanningTree,
-    Topology, Traffic, TrafficMatrix, VlanId, VlanSet, Weights, format::report::summary_fields,
+    StandbyEdge, Topology, Traffic, TrafficMatrix, VlanId, VlanSet, Weights, format::report::summary_fields,
 };
 
 /// Writes a plan file. The same plan gives the same bytes; a buffer is not needed.
@@ -238,6 +238,20 @@ fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<(
         format!("{{{text}}}")
     });
     write_list(out, "\"hosts\":[", hosts, "]")?;
+    let standby_edges = topology.standby_edges().iter().map(|StandbyEdge { name, port, rate_bps, macs }| {
+        let mut text = String::new();
+        push_field(&mut text, "name", Quoted(name));
+        push_field(&mut text, "port", Quoted(topology.port_label(*port)));
+        push_field(&mut text, "rate_bps", rate_bps);
+        if !macs.is_empty() {
+            let macs: Vec<String> = macs.iter().map(|mac| Quoted(mac).to_string()).collect();
+            push_field(&mut text, "macs", format_args!("[{}]", macs.join(",")));
+        }
+        format!("{{{text}}}")
+    });
+    if standby_edges.len() > 0 {
+        write_list(out, ",\"standby_edges\":[", standby_edges, "]")?;
+    }
     if let Some(InBand { vlan, controller }) = topology.in_band() {
         let controller = Quoted(topology.port_label(controller));
         write!(out, ",\"management\":{{\"vlan\":{vlan},\"controller\":{controller}}}")?;

@@ -15,7 +15,7 @@ mod rank;
 
 use std::vec;
 
-use fabric::{Attachment, Bound, Plan, Policy, PortId, PortNames, SwitchId, Topology, TopologyBuilder};
+use fabric::{Bound, Plan, Policy, PortId, PortNames, SwitchId, Topology, TopologyBuilder};
 
 use self::rank::{Candidate, RankingInput, candidates};
 use crate::{PlanError, bound, demand::Demand};
@@ -41,13 +41,9 @@ pub struct FreePorts {
 }
 
 impl FreePorts {
-    /// The free ports of a topology; the controller's port is not free. Cost: O(ports).
+    /// The free ports of a topology; the controller's port and those of standby edges are not free. Cost: O(ports · standby edges).
     pub fn of(topology: &Topology) -> Self {
-        let controller = topology.in_band().map(|in_band| in_band.controller);
-        let is_free = |id: &PortId| {
-            let port = topology.port(*id);
-            port.attachment == Attachment::Nothing && controller != Some(*id) && port.lag().is_none()
-        };
+        let is_free = |id: &PortId| topology.is_free(*id) && topology.port(*id).lag().is_none();
         let of: Vec<Vec<PortId>> =
             topology.switch_ids().map(|switch| topology.port_ids(switch).filter(is_free).collect()).collect();
         let taken = topology.switch_ids().filter(|switch| of[switch.index()].is_empty());

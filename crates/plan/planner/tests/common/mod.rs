@@ -107,8 +107,12 @@ impl Cabling {
             let name = machine.as_ref().map_or(format!("h{number}"), |machine| format!("{machine}/{number}"));
             // Every other machine is a failover bond, of which some other port than the first may be active.
             let bond = machine.is_some().then_some(number / 6).filter(|bond| bond % 2 == 1);
-            // One host is an uplink, behind which any address may be.
-            let is_edge = machine.is_none() && number % 11 == 5 && !has_edge;
+            // One host is an uplink, behind which any address may be, and others are on standby beside it.
+            let is_edge = machine.is_none() && number % 11 == 5;
+            if is_edge && has_edge && builder.add_standby_edge(&name, port, rate).is_ok() {
+                continue;
+            }
+            let is_edge = is_edge && !has_edge;
             has_edge |= is_edge;
             let host = if bond.is_some() && bond == last_bond {
                 builder.add_standby(&name, port, rate).ok()?

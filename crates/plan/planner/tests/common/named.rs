@@ -14,6 +14,8 @@ pub(crate) struct Named {
     pub(crate) lags: Vec<(End, End)>,
     pub(crate) links: Vec<(End, End, u64)>,
     pub(crate) hosts: Vec<(String, Mac, End)>,
+    /// Edge ports on standby.
+    pub(crate) standby_edges: Vec<(String, End)>,
 }
 
 impl Named {
@@ -32,6 +34,7 @@ impl Named {
                 .collect(),
             links: topology.links().iter().map(|link| (end(link.a), end(link.b), link.rate_bps)).collect(),
             hosts: topology.hosts().iter().map(|host| (host.name.clone(), host.mac, end(host.port))).collect(),
+            standby_edges: topology.standby_edges().iter().map(|edge| (edge.name.clone(), end(edge.port))).collect(),
         }
     }
 
@@ -74,6 +77,10 @@ impl Named {
             if let Some((machine, _)) = bond.filter(|_| is_first) {
                 builder.join_machine(machine).expect("the first port of a bond");
             }
+        }
+        for (name, end) in self.standby_edges.iter().filter(|(_, end)| self.switches.contains(&end.0)) {
+            let end = port(&mut builder, end);
+            builder.add_standby_edge(name, end, 1_000_000_000).expect("a free port");
         }
         if managed {
             let controller = port(&mut builder, &(self.switches[0].clone(), "ctl".to_owned()));

@@ -300,10 +300,7 @@ impl Cables {
 
     /// A cable that both ends report, of which one end has no cable in the plan.
     fn patched(&mut self, topology: &Topology, (a, b): (PortId, PortId)) {
-        let free = |port: PortId| {
-            let controller = topology.in_band().is_some_and(|in_band| in_band.controller == port);
-            topology.port(port).attachment == Attachment::Nothing && !controller
-        };
+        let free = |port: PortId| topology.is_free(port);
         if free(a) && free(b) {
             self.notes.push(Note::Spare { ends: (a, b) });
             return;

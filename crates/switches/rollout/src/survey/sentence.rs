@@ -69,7 +69,9 @@ impl Misfit {
             Self::PatchCord { port, heard } => {
                 let meant = match topology.port(*port).attachment {
                     Attachment::Host(host) => format!("host {}", topology.host(host).name),
-                    Attachment::Link(_) | Attachment::Nothing | Attachment::Member(_) => "the controller".to_owned(),
+                    Attachment::Link(_) | Attachment::Nothing | Attachment::Member(_) => topology
+                        .standby_edge_at(*port)
+                        .map_or_else(|| "the controller".to_owned(), |edge| format!("the standby edge {}", edge.name)),
                 };
                 format!(
                     "{} hears {}, where the plan has {meant}; pull that cable, and plug {meant} in",
