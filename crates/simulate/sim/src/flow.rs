@@ -4,12 +4,13 @@
 //!   device state ──▶ ways over resources ──▶ sharing: rates, and who ends first ──▶ sharing anew …
 //! ```
 
+mod cables;
 mod sharing;
 
 use fabric::{Attachment, HostId, Plan, Topology};
 use thiserror::Error;
 
-use self::sharing::Sharing;
+use self::{cables::Cables, sharing::Sharing};
 use crate::{
     pattern::Pair,
     tables::{Tables, route},
@@ -19,10 +20,11 @@ use crate::{
 const ROUTES_A_LOOK: usize = 4096;
 
 /// Routes of a plan, as device state makes them, over numbered resources: each channel, then each host's cable out, then
-/// each host's cable in.
+/// each host's cable in, then each cable of each of them that is a LAG. A flow takes one cable of a LAG.
 pub struct FlowLevel<'a> {
     plan: &'a Plan,
     tables: Tables,
+    cables: Cables,
     /// `capacity[resource]`, in bits a second.
     capacity: Vec<f64>,
 }
@@ -64,7 +66,7 @@ pub struct Shared {
     pub first_bps: Vec<f64>,
     /// `seconds[transfer]`: when it ended.
     pub seconds: Vec<f64>,
-    /// `carried[resource]`: bits.
+    /// `carried[resource]`: bits; those of a LAG are the sum of its cables'.
     pub carried: Vec<f64>,
     /// How often rates were shared.
     pub solutions: u64,
@@ -76,8 +78,9 @@ impl<'a> FlowLevel<'a> {
         let topology = &plan.topology;
         let channels = topology.channel_ids().map(|channel| topology.link(channel.link()).rate_bps as f64);
         let hosts = topology.hosts().iter().map(|host| host.rate_bps as f64);
-        let capacity = channels.chain(hosts.clone()).chain(hosts).collect();
-        Self { plan, tables: Tables::compile(plan), capacity }
+        let mut capacity = channels.chain(hosts.clone()).chain(hosts).collect();
+        let cables = Cables::of(topology, &mut capacity);
+        Self { plan, tables: Tables::compile(plan), cables, capacity }
     }
 
     /// How many resources there are.
@@ -94,6 +97,14 @@ impl<'a> FlowLevel<'a> {
     pub fn label(&self, resource: usize) -> String {
         let topology = &self.plan.topology;
         let (channels, hosts) = (topology.channel_count(), topology.hosts().len());
+        if let Some((lag, number)) = self.cables.lag(resource as u32) {
+            let (near, far) = cables::ends(topology, lag);
+            let member = |port| topology.members(port).nth(number).map_or(port, |member| member);
+            return match far {
+                Some(far) => format!("{} -> {}", topology.port_label(member(near)), topology.port_label(member(far))),
+                None => format!("{} by {}", self.label(lag as usize), topology.port_label(member(near))),
+            };
+        }
         if resource < channels {
             topology.channel_label(fabric::ChannelId::new(resource))
         } else if resource < channels + hosts {
@@ -103,7 +114,7 @@ impl<'a> FlowLevel<'a> {
         }
     }
 
-    /// Appends the resources along the way from one host to another.
+    /// Appends the resources along the way from one host to another; a LAG stands for whichever of its cables a flow takes.
     ///
     /// # Errors
     /// If device state does not lead there.
@@ -120,17 +131,38 @@ impl<'a> FlowLevel<'a> {
         Ok(())
     }
 
+    /// The same with the cables of LAGs that a flow takes, the `number`-th from this sender to this receiver.
+    pub(crate) fn append_way(
+        &self,
+        (source, destination): (HostId, HostId),
+        number: u32,
+        to: &mut Vec<u32>,
+    ) -> Result<(), NoRoute> {
+        let start = to.len();
+        self.append_route(source, destination, to)?;
+        self.cables.choose((source, destination), number, &mut to[start..]);
+        Ok(())
+    }
+
+    /// Adds what cables carry to what their LAGs do: `carried[resource]`.
+    pub(crate) fn add_up<T: Copy + std::ops::AddAssign>(&self, carried: &mut [T]) {
+        self.cables.add_up(carried);
+    }
+
     /// How many of the pairs cross each resource.
     ///
     /// # Errors
     /// If a pair is not connected.
     pub fn loads(&self, pairs: &[Pair]) -> Result<Vec<u32>, NoRoute> {
         let (mut loads, mut way) = (vec![0; self.resources()], Vec::new());
-        for pair in pairs {
+        let numbers = self.cables.numbers(pairs.iter().map(|pair| (pair.source, pair.destination)));
+        for (index, pair) in pairs.iter().enumerate() {
             way.clear();
-            self.append_route(pair.source, pair.destination, &mut way)?;
+            let number = numbers.get(index).copied().unwrap_or(0);
+            self.append_way((pair.source, pair.destination), number, &mut way)?;
             way.iter().for_each(|resource| loads[*resource as usize] += 1);
         }
+        self.add_up(&mut loads);
         Ok(loads)
     }
 
@@ -141,11 +173,13 @@ impl<'a> FlowLevel<'a> {
     /// If a pair is not connected.
     pub fn blocking_rates_bps(&self, pairs: &[Pair]) -> Result<Vec<f64>, NoRoute> {
         let (mut ways, mut starts, mut together) = (Vec::new(), vec![0], Vec::with_capacity(pairs.len()));
+        let numbers = self.cables.numbers(pairs.iter().map(|pair| (pair.source, pair.destination)));
         let mut first = 0;
         for group in pairs.chunk_by(|a, b| a.source == b.source) {
             let last = first + group.len() as u32;
-            for pair in group {
-                self.append_route(pair.source, pair.destination, &mut ways)?;
+            for (pair, index) in group.iter().zip(first as usize..) {
+                let number = numbers.get(index).copied().unwrap_or(0);
+                self.append_way((pair.source, pair.destination), number, &mut ways)?;
                 starts.push(ways.len() as u32);
                 together.push(first..last);
             }
@@ -177,15 +211,21 @@ impl<'a> FlowLevel<'a> {
         go_on: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Option<Shared>, NoRoute> {
         let (mut ways, mut starts) = (Vec::new(), vec![0]);
+        let numbers = self.cables.numbers(transfers.iter().map(|transfer| (transfer.source, transfer.destination)));
         for (index, transfer) in transfers.iter().enumerate() {
             if index % ROUTES_A_LOOK == 0 && !go_on(Progress { ended: 0, seconds: 0.0 }) {
                 return Ok(None);
             }
-            self.append_route(transfer.source, transfer.destination, &mut ways)?;
+            let number = numbers.get(index).copied().unwrap_or(0);
+            self.append_way((transfer.source, transfer.destination), number, &mut ways)?;
             starts.push(ways.len() as u32);
         }
         let bits: Vec<f64> = transfers.iter().map(|transfer| transfer.bits).collect();
-        Ok(Sharing::new(&self.capacity, &ways, &starts).run(bits, go_on))
+        let mut shared = Sharing::new(&self.capacity, &ways, &starts).run(bits, go_on);
+        if let Some(shared) = &mut shared {
+            self.add_up(&mut shared.carried);
+        }
+        Ok(shared)
     }
 }
 

@@ -20,6 +20,7 @@ use fabric::Plan;
 use crate::{
     flow::{FlowLevel, NoRoute},
     job::Job,
+    lag::numbers,
     live::Live,
     packet::{PacketConfig, Switching},
     program::executor::{Effect, Executor, Ran, Token},
@@ -36,7 +37,7 @@ const HEADER_BYTES: u32 = 8 + 64;
 pub struct FlowJobOutcome {
     /// How its program ran.
     pub ran: Ran,
-    /// `carried[resource]`: bits, frames' overhead included.
+    /// `carried[resource]`: bits, frames' overhead included; those of a LAG are the sum of its cables'.
     pub carried: Vec<f64>,
     /// How often rates were shared.
     pub solutions: u64,
@@ -90,10 +91,11 @@ pub fn run_job_while(
 ) -> Result<FlowJobOutcome, NoRoute> {
     let level = FlowLevel::new(plan);
     let mut connections = Vec::with_capacity(job.workload.flows.len());
-    for flow in &job.workload.flows {
+    let numbers = numbers(job.workload.flows.iter().map(|flow| (flow.phase, flow.source, flow.destination)));
+    for (flow, number) in job.workload.flows.iter().zip(numbers) {
         let mut way = Vec::new();
         if let Some(destination) = flow.destination {
-            level.append_route(flow.source, destination, &mut way)?;
+            level.append_way((flow.source, destination), number, &mut way)?;
         }
         connections.push(Connection { way, queue: VecDeque::new() });
     }
@@ -109,7 +111,9 @@ pub fn run_job_while(
         carried: vec![0.0; capacity.len()],
         now_ps: 0,
     };
-    Ok(run.finish(Executor::new(&job.program, job.costs), go_on))
+    let mut outcome = run.finish(Executor::new(&job.program, job.costs), go_on);
+    level.add_up(&mut outcome.carried);
+    Ok(outcome)
 }
 
 struct Run<'a> {

@@ -18,6 +18,7 @@ pub mod flow;
 pub mod flow_job;
 pub mod hand;
 pub mod job;
+mod lag;
 mod live;
 pub mod packet;
 pub mod pattern;

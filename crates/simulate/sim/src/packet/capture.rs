@@ -88,10 +88,16 @@ pub enum Direction {
 }
 
 impl Network<'_> {
-    /// Whether a port's frames are kept.
+    /// Whether a port's frames are kept: its own, or those of the LAG that it is a member of.
     #[inline]
     pub(super) fn captures(&self, port: u32) -> bool {
-        self.capturing && self.config.captures.iter().any(|captured| captured.index() as u32 == port)
+        self.capturing && self.captured_as(port).next().is_some()
+    }
+
+    /// The captured ports that a frame at a port is seen at.
+    fn captured_as(&self, port: u32) -> impl Iterator<Item = PortId> + Clone + '_ {
+        let seen_at = [port, self.lags.logical(port)];
+        self.config.captures.iter().copied().filter(move |captured| seen_at.contains(&(captured.index() as u32)))
     }
 
     /// Notes a frame at a captured port.
@@ -115,20 +121,22 @@ impl Network<'_> {
             born_ps: frame.born_ps,
             marked: frame.marked,
         });
-        self.keep(Captured { port: PortId::new(port as usize), at_ps, direction, what });
+        self.keep(port, at_ps, direction, what);
     }
 
     /// Notes a PAUSE at a captured port.
     pub(super) fn capture_pause(&mut self, port: u32, at_ps: u64, direction: Direction, class: u8, quanta: u16) {
-        let what = Seen::Pause { class, quanta };
-        self.keep(Captured { port: PortId::new(port as usize), at_ps, direction, what });
+        self.keep(port, at_ps, direction, Seen::Pause { class, quanta });
     }
 
-    fn keep(&mut self, captured: Captured) {
-        if self.captured.len() < CAPTURE_MAX {
-            self.captured.push(captured);
-        } else {
-            self.uncaptured += 1;
+    fn keep(&mut self, port: u32, at_ps: u64, direction: Direction, what: Seen) {
+        let seen_at: Vec<PortId> = self.captured_as(port).collect();
+        for port in seen_at {
+            if self.captured.len() < CAPTURE_MAX {
+                self.captured.push(Captured { port, at_ps, direction, what });
+            } else {
+                self.uncaptured += 1;
+            }
         }
     }
 }

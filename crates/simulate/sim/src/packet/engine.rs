@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use fabric::{Attachment, FloodKind, Plan, rng::Rng};
+use fabric::{Attachment, FloodKind, Link, LinkId, Plan, rng::Rng};
 
 use super::{
     Network, What,
@@ -11,6 +11,7 @@ use super::{
     deadlock::Watch,
     frame::{Frame, Payload},
     job::Running,
+    lag::Lags,
     outcome::{Counters, FlowOutcome, Outcome, PortOutcome, Sample},
     port::{Class, HEADER_BYTES, Port},
     transport::FlowState,
@@ -98,6 +99,9 @@ impl<'a> Simulation<'a> {
 
 impl<'a> Network<'a> {
     fn new(plan: &'a Plan, workload: &'a Workload, job: Option<Running<'a>>, config: PacketConfig) -> Self {
+        let mut config = config;
+        config.captures.sort_unstable();
+        config.captures.dedup();
         let tables = Tables::compile(plan);
         let topology = &plan.topology;
         let (switch_ports, hosts) = (topology.ports().len(), topology.hosts().len());
@@ -121,15 +125,15 @@ impl<'a> Network<'a> {
             state.flow_control = flow_control(config.flow_control, planned, on_host);
             ports.push(state);
         }
+        let lags = Lags::of(topology, workload);
         for host in topology.hosts() {
             let mut state =
                 Port::new(host.port.index() as u32, host.rate_bps, config.cable_ps + config.switch_latency_ps);
             state.flow_control = ports[host.port.index()].flow_control;
             ports.push(state);
         }
-        for index in 0..ports.len() {
-            ports[index].peer_switch = ports.get(ports[index].peer as usize).map_or(NONE, |peer| peer.switch);
-        }
+        let own = ports.len();
+        ports.extend(lags.extra_ports(own).map(|_| Port::new(NONE, 1_000_000_000, 0)));
         let phase_count = workload.flows.iter().map(|flow| flow.phase as usize + 1).max().unwrap_or(0);
         let mut phases = vec![Vec::new(); phase_count];
         // A job's connections begin with their first message.
@@ -153,7 +157,7 @@ impl<'a> Network<'a> {
             storm_meters: vec![[0; FloodKind::ALL.len()]; switch_ports],
             switch_ports,
             flows,
-            ready: vec![VecDeque::new(); hosts],
+            ready: vec![VecDeque::new(); ports.len() - switch_ports],
             neighbours: BTreeSet::new(),
             asking: BTreeMap::new(),
             phases,
@@ -179,7 +183,13 @@ impl<'a> Network<'a> {
             config,
             workload,
             ports,
+            lags,
         };
+        network.cable_members(own);
+        for index in 0..network.ports.len() {
+            let peer = network.ports.get(network.ports[index].peer as usize);
+            network.ports[index].peer_switch = peer.map_or(NONE, |peer| peer.switch);
+        }
         for (index, fault) in workload.faults.iter().enumerate() {
             network.wheel.push(fault.at_ps, What::Fault { index: index as u32 });
         }
@@ -268,13 +278,13 @@ impl<'a> Network<'a> {
             self.capture(peer, frame, whole_ps, Direction::In);
         }
         if switch == NONE {
-            self.deliver(peer - self.switch_ports as u32, frame);
+            self.deliver(self.host_of(peer), frame);
         } else {
             self.switch_frame(peer, switch, frame, whole_ps);
         }
     }
 
-    /// A host's own port.
+    /// A host's own port, a LAG where it has several cables.
     #[inline]
     pub(super) fn nic(&self, host: u32) -> u32 {
         self.switch_ports as u32 + host
@@ -283,7 +293,13 @@ impl<'a> Network<'a> {
     /// Whose port it is.
     #[inline]
     pub(super) fn host_of(&self, nic: u32) -> u32 {
-        nic - self.switch_ports as u32
+        self.lags.logical(nic) - self.switch_ports as u32
+    }
+
+    /// The senders that wait for a host's own port, or for one of its cables: an index into `ready`.
+    #[inline]
+    pub(super) fn waiting_at(&self, nic: u32) -> usize {
+        nic as usize - self.switch_ports
     }
 
     /// How many of the ports are switches' ports.
@@ -406,10 +422,10 @@ impl<'a> Network<'a> {
         match self.workload.faults[index as usize].change {
             Change::LinkDown(link) | Change::LinkUp(link) => {
                 let up = matches!(self.workload.faults[index as usize].change, Change::LinkUp(_));
-                for port in [topology.link(link).a, topology.link(link).b] {
-                    self.advance(port.index() as u32);
-                    self.ports[port.index()].up = up;
-                    self.look_at_cable(port.index());
+                for port in self.cable_ends(link) {
+                    self.advance(port);
+                    self.ports[port as usize].up = up;
+                    self.look_at_cable(port as usize);
                 }
             }
             Change::SwitchDown(switch) | Change::SwitchUp(switch) => {
@@ -421,17 +437,25 @@ impl<'a> Network<'a> {
                 }
             }
             Change::LinkLoses(link, share) => {
-                for port in [topology.link(link).a, topology.link(link).b] {
-                    self.ports[port.index()].loss = (share.clamp(0.0, 1.0) * 4_294_967_296.0) as u64;
+                for port in self.cable_ends(link) {
+                    self.ports[port as usize].loss = (share.clamp(0.0, 1.0) * 4_294_967_296.0) as u64;
                 }
             }
             Change::LinkRate(link, rate_bps) => {
-                for port in [topology.link(link).a, topology.link(link).b] {
-                    self.advance(port.index() as u32);
-                    self.ports[port.index()].ps_per_byte = ps_per_byte(rate_bps);
+                let ends = self.cable_ends(link);
+                let rate_bps = rate_bps / (ends.len() as u64 / 2);
+                for port in ends {
+                    self.advance(port);
+                    self.ports[port as usize].ps_per_byte = ps_per_byte(rate_bps);
                 }
             }
         }
+    }
+
+    /// The ports at both ends of each of a link's cables.
+    fn cable_ends(&self, link: LinkId) -> Vec<u32> {
+        let Link { a, b, .. } = *self.plan.topology.link(link);
+        [a, b].into_iter().flat_map(|port| self.lags.cabled(port.index() as u32)).collect()
     }
 
     /// A port has gone up or down: so may have its cable.
@@ -445,7 +469,7 @@ impl<'a> Network<'a> {
     }
 
     fn sample(&mut self) {
-        let mut received_bytes = vec![0; self.ready.len()];
+        let mut received_bytes = vec![0; self.plan.topology.hosts().len()];
         for (flow, outcome) in self.workload.flows.iter().zip(&self.flow_outcomes) {
             if let Some(destination) = flow.destination {
                 received_bytes[destination.index()] += outcome.delivered_bytes;
@@ -458,8 +482,8 @@ impl<'a> Network<'a> {
         };
         self.samples.push(Sample {
             at_ps: self.now_ps,
-            wire_bytes: self.ports.iter().map(sent).collect(),
-            queue_bytes: self.ports.iter().map(|port| port.queued_bytes).collect(),
+            wire_bytes: self.by_port(sent),
+            queue_bytes: self.by_port(|port| port.queued_bytes),
             received_bytes,
             delivered_bytes: self.delivered_bytes,
         });
@@ -480,6 +504,7 @@ impl<'a> Network<'a> {
                     queue.paused_until_ps.min(self.now_ps).saturating_sub(queue.paused_since_ps);
             }
         }
+        self.add_up_members(self.switch_ports + self.plan.topology.hosts().len());
         self.captured.sort_by_key(|frame| frame.at_ps);
         Outcome {
             elapsed_ps: self.now_ps,

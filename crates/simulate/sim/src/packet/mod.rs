@@ -20,6 +20,7 @@ mod deadlock;
 mod engine;
 mod frame;
 mod job;
+mod lag;
 mod outcome;
 mod port;
 mod switch;
@@ -41,6 +42,7 @@ use self::{
     deadlock::Watch,
     frame::Frame,
     job::Running,
+    lag::Lags,
     port::{Class, Port},
     transport::FlowState,
 };
@@ -57,8 +59,9 @@ struct Network<'a> {
     rng: Rng,
     frames: Vec<Frame>,
     unused: Vec<u32>,
-    /// Switch ports, then hosts' own.
+    /// Switch ports, then hosts' own, then those of the cables of hosts that have a LAG.
     ports: Vec<Port>,
+    lags: Lags,
     /// `classes[port · lanes + class]`
     classes: Vec<Class>,
     lanes: usize,
@@ -68,7 +71,7 @@ struct Network<'a> {
     pool_used: Vec<u32>,
     switch_ports: usize,
     flows: Vec<FlowState>,
-    /// `ready[host]`: flows that have something to send, in turn.
+    /// `ready[port - switch_ports]`, a host's own port or one of its cables: flows that have something to send there, in turn.
     ready: Vec<VecDeque<u32>>,
     /// Which host knows which neighbour's address.
     neighbours: BTreeSet<(u32, u32)>,

@@ -17,8 +17,10 @@ const STORM_BURST_BYTES: u64 = 15_420;
 impl Network<'_> {
     /// A frame has come in by `port`; its last bit comes at `whole_ps`.
     pub(super) fn switch_frame(&mut self, port: u32, switch: u32, frame: u32, whole_ps: u64) {
+        // The LAG where it came in by a member; memory and PAUSE are the member's.
+        let entry = self.lags.logical(port);
         let state = &mut self.frames[frame as usize];
-        let Some(vlan) = self.tables.enter(port, state.tag) else {
+        let Some(vlan) = self.tables.enter(entry, state.tag) else {
             return self.drop_filtered(frame);
         };
         state.vlan = vlan;
@@ -26,24 +28,24 @@ impl Network<'_> {
         state.at_ps = self.now_ps;
         // A tag names the class in which its frame travels; untagged frames get that of the port that they enter.
         if state.tag == UNTAGGED {
-            state.class = self.tables.untagged_class[port as usize];
+            state.class = self.tables.untagged_class[entry as usize];
         }
         let (destination, kind, bytes) = (state.destination, state.flood, state.wire_bytes());
         let known = if destination == NONE { None } else { self.tables.onward(switch, vlan, destination) };
         if let Some((exit, leave)) = known {
-            if exit == port || leave == Leave::Not {
+            if exit == entry || leave == Leave::Not {
                 return self.drop_filtered(frame);
             }
             return self.admit((port, switch), exit, frame, leave, whole_ps);
         }
-        if !self.admits_flood(port, kind, bytes) {
+        if !self.admits_flood(entry, kind, bytes) {
             return self.drop_storm(frame);
         }
         // Out of every other port of the VLAN that lets such frames out, one copy each.
         let (mut last, mut blocked): (Option<(u32, Leave)>, bool) = (None, false);
         for exit in self.tables.ports_of(switch) {
             let leave = self.tables.leave(exit, vlan);
-            if exit == port || leave == Leave::Not || self.ports[exit as usize].peer == NONE {
+            if exit == entry || leave == Leave::Not || self.ports[exit as usize].peer == NONE {
                 continue;
             }
             if !self.tables.lets_out(exit, kind) {
@@ -85,6 +87,7 @@ impl Network<'_> {
     /// Queues a frame if there is room for it, and asks its neighbour to stop if it is nearly too much.
     fn admit(&mut self, (port, switch): (u32, u32), exit: u32, frame: u32, leave: Leave, whole_ps: u64) {
         let state = &self.frames[frame as usize];
+        let exit = self.lags.exit(exit, state);
         let (bytes, class, vlan) = (u32::from(state.bytes), state.class, state.vlan);
         let out = &self.ports[exit as usize];
         if !out.up {

@@ -156,25 +156,27 @@ impl Network<'_> {
     /// Puts a flow into its host's list of senders.
     #[inline]
     pub(super) fn make_ready(&mut self, flow: u32) {
-        let host = self.workload.flows[flow as usize].source.index();
-        let nic = self.nic(host as u32);
+        let spec = self.spec(flow);
+        let own = self.nic(spec.source.index() as u32);
+        let nic = self.lags.nic(own, flow, (spec.source, spec.destination));
+        let waiting = self.waiting_at(nic);
         if !self.flows[flow as usize].is_ready {
-            if self.ready[host].is_empty() && self.ports[nic as usize].queued_bytes < self.config.socket_bytes {
+            if self.ready[waiting].is_empty() && self.ports[nic as usize].queued_bytes < self.config.socket_bytes {
                 self.send_one(flow, nic);
             } else {
                 self.flows[flow as usize].is_ready = true;
-                self.ready[host].push_back(flow);
+                self.ready[waiting].push_back(flow);
             }
         }
         self.offer_room(nic);
     }
 
-    /// Lets the senders of a host send, in turn, while its socket buffers have room.
+    /// Lets the senders that wait for a host's port send, in turn, while their socket buffers have room.
     #[inline]
     pub(super) fn offer_room(&mut self, nic: u32) {
-        let host = self.host_of(nic) as usize;
+        let waiting = self.waiting_at(nic);
         while self.ports[nic as usize].queued_bytes < self.config.socket_bytes {
-            let Some(flow) = self.ready[host].pop_front() else { return };
+            let Some(flow) = self.ready[waiting].pop_front() else { return };
             self.flows[flow as usize].is_ready = false;
             self.send_one(flow, nic);
         }
@@ -183,13 +185,13 @@ impl Network<'_> {
     /// Sends a flow's next data frame, if it may.
     fn send_one(&mut self, flow: u32, nic: u32) {
         let spec = self.spec(flow);
+        let waiting = self.waiting_at(nic);
         let state = &mut self.flows[flow as usize];
-        let host = spec.source.index();
         let number = if state.scheme.is_some() {
             match state.sender.poll_segment(self.now_ps) {
                 Some(number) => {
                     state.is_ready = true;
-                    self.ready[host].push_back(flow);
+                    self.ready[waiting].push_back(flow);
                     number
                 }
                 None => return,
@@ -206,7 +208,7 @@ impl Network<'_> {
             if state.left > 0 {
                 if state.interval_ps == 0 {
                     state.is_ready = true;
-                    self.ready[host].push_back(flow);
+                    self.ready[waiting].push_back(flow);
                 } else {
                     let wait_ps = self.wait_ps(flow, self.flows[flow as usize].interval_ps);
                     self.wheel.push(self.now_ps + wait_ps, What::Tick { flow });
@@ -235,7 +237,7 @@ impl Network<'_> {
             born_ps: self.now_ps,
             flow,
             number,
-            source: host as u32,
+            source: spec.source.index() as u32,
             destination: spec.destination.map_or(NONE, |host| host.index() as u32),
             ingress: NONE,
             exit: NONE,
@@ -452,7 +454,7 @@ impl Network<'_> {
 
     fn send_frame(&mut self, frame: Frame) {
         self.counters.injected += 1;
-        let nic = self.nic(frame.source);
+        let nic = self.lags.exit(self.nic(frame.source), &frame);
         let frame = self.create(frame);
         self.enqueue(nic, frame);
     }
