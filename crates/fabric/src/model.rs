@@ -52,6 +52,8 @@ pub struct Model {
     pub blocks_floods: FloodSet,
     /// Whether each port can be told the most broadcasts, multicasts and unknown unicasts that it admits, in percent of its rate.
     pub storm_control: bool,
+    /// Most LAGs; none if that is not known, and then nothing is refused.
+    pub lags_max: Option<usize>,
 }
 
 /// Which port names a model has.

@@ -15,6 +15,7 @@
 //! pfc-classes = 0
 //! blocks-floods = ["unknown-unicast"]      # and multicast, broadcast: what ports can be told not to let out; may be left out
 //! storm-control = true                     # ports admit at most a percentage of their rate in floods; may be left out
+//! max-lags = 8                             # may be left out where it is not known
 //! syntax = "powerconnect"                  # may be left out, as may save
 //! save = "radlan-copy"
 //!
@@ -51,6 +52,7 @@ struct ModelFile {
     blocks_floods: Vec<String>,
     #[serde(default)]
     storm_control: bool,
+    max_lags: Option<usize>,
     syntax: Option<String>,
     save: Option<String>,
     #[serde(default)]
@@ -58,7 +60,7 @@ struct ModelFile {
 }
 
 /// Facts whose basis may differ from that of the rest.
-pub(crate) const FACTS: [&str; 11] = [
+pub(crate) const FACTS: [&str; 12] = [
     "max-vlans",
     "static-macs",
     "total-macs",
@@ -68,6 +70,7 @@ pub(crate) const FACTS: [&str; 11] = [
     "pfc-classes",
     "blocks-floods",
     "storm-control",
+    "max-lags",
     "syntax",
     "save",
 ];
@@ -123,6 +126,7 @@ pub fn parse_model(text: &str) -> Result<Model, String> {
         pfc_classes: file.pfc_classes,
         blocks_floods,
         storm_control: file.storm_control,
+        lags_max: file.max_lags,
     };
     model.validate()?;
     Ok(model)
@@ -160,6 +164,9 @@ pub fn write_model(model: &Model, remarks: &[String]) -> String {
     }
     if model.storm_control {
         push(&mut text, format_args!("storm-control = true"));
+    }
+    if let Some(lags_max) = model.lags_max {
+        push(&mut text, format_args!("max-lags = {lags_max}"));
     }
     for (key, value) in [("syntax", &model.syntax), ("save", &model.save)] {
         if let Some(value) = value {
@@ -247,6 +254,21 @@ mod tests {
             assert!(text.starts_with("# a remark\n# of two\n# lines\nname = "), "{text}");
             assert_eq!(parse_model(&text).as_ref(), Ok(&**model), "{text}");
         }
+    }
+
+    #[test]
+    fn how_many_lags_there_are_is_stated_only_where_it_is_known() {
+        let unknown = write_model(&Model::generic(), &[]);
+        assert!(!unknown.contains("max-lags") && Model::generic().lags_max.is_none(), "{unknown}");
+        for lags_max in [0, 8] {
+            let basis_of = vec![("max-lags".to_owned(), Basis::Manual)];
+            let known = Model { lags_max: Some(lags_max), basis_of, ..(*Model::generic()).clone() };
+            let text = write_model(&known, &[]);
+            assert!(text.contains(&format!("\nmax-lags = {lags_max}\n")), "{text}");
+            assert_eq!(parse_model(&text).as_ref(), Ok(&known), "{text}");
+        }
+        let negative = unknown.replacen("pause", "max-lags = -1\npause", 1);
+        assert!(parse_model(&negative).expect_err("no number of LAGs").contains("max-lags"));
     }
 
     #[test]

@@ -77,6 +77,20 @@ pub enum PlanError {
         /// What would work; empty if nothing that was tried does.
         way_out: String,
     },
+    /// A switch has not that many LAGs.
+    #[error("switch {switch} ({model}) has {}, but the topology has {need} there; {way_out}", counted(*limit, "LAG"))]
+    TooManyLags {
+        /// The switch.
+        switch: String,
+        /// Its model.
+        model: String,
+        /// How many are needed.
+        need: usize,
+        /// How many it has.
+        limit: usize,
+        /// What would work.
+        way_out: String,
+    },
     /// The routes could deadlock under the flow control asked for.
     #[error(
         "the routes of engine {engine} with {tagging} tagging could deadlock under flow control {flow_control} \

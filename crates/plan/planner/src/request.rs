@@ -5,8 +5,8 @@
 //! ```
 
 use fabric::{
-    EngineName, FdbMode, Flood, FlowControl, HostId, Plan, Policy, Resilience, Switch, SwitchId, Tagging, Topology,
-    graph::breadth_first,
+    Attachment, EngineName, FdbMode, Flood, FlowControl, HostId, Plan, Policy, PortId, Resilience, Switch, SwitchId,
+    Tagging, Topology, graph::breadth_first,
 };
 
 use crate::{PlanError, confined::Confined, number};
@@ -46,9 +46,36 @@ pub(crate) fn check_request(topology: &Topology, policy: &Policy) -> Result<(), 
             _ => {}
         }
     }
+    check_lags(topology)?;
     check_flood(topology, policy)?;
     check_storm_control(topology, policy)?;
     number::check_any(topology, policy)
+}
+
+/// Refuses more LAGs than a switch has. Those between switches can do without: cables beside each other are links of their own for
+/// a plan.
+fn check_lags(topology: &Topology) -> Result<(), PlanError> {
+    for id in topology.switch_ids() {
+        let Switch { name, model, .. } = topology.switch(id);
+        let lags: Vec<PortId> = topology.port_ids(id).filter(|port| topology.members(*port).next().is_some()).collect();
+        let (need, Some(limit)) = (lags.len(), model.lags_max) else { continue };
+        if need <= limit {
+            continue;
+        }
+        let is_between = |port: &&PortId| matches!(topology.port(**port).attachment, Attachment::Link(_));
+        let between = lags.iter().filter(is_between).count();
+        let way_out = match need - limit {
+            excess if excess <= between => {
+                let lags = if excess == 1 { "a LAG".to_owned() } else { format!("{excess} LAGs") };
+                format!(
+                    "write the cables of {lags} to other switches as links of their own: plans use parallel cables without a LAG"
+                )
+            }
+            _ => format!("use a switch that has {need} LAGs"),
+        };
+        return Err(PlanError::TooManyLags { switch: name.clone(), model: model.name.clone(), need, limit, way_out });
+    }
+    Ok(())
 }
 
 /// Refuses to drop floods where something needs them, or a switch cannot.

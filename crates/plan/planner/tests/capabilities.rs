@@ -2,10 +2,11 @@
 //! refused with what would work, and that then does work.
 
 use fabric::{
-    FdbMode, Flood, FloodKind, FloodSet, FlowControl, Model, Models, Plan, Policy, Tagging, Topology,
+    FdbMode, FindingKind, Flood, FloodKind, FloodSet, FlowControl, Mac, Model, Models, Plan, Policy, SwitchSpec,
+    Tagging, Topology, TopologyBuilder,
     generate::{Kind, Options, generate},
 };
-use planner::plan;
+use planner::{PlanError, plan};
 
 fn ring(model: Model) -> Topology {
     let name = model.name.clone();
@@ -43,6 +44,80 @@ fn floods_are_dropped_where_the_models_can() {
                     assert!(text.contains("(ours) lacks ports that block"), "{context}: {text}");
                     assert!(text.ends_with(&format!("; use --flood {less}")), "{context}: {text}");
                 }
+            }
+        }
+    }
+}
+
+/// Two switches with LAGs of two cables between them and for hosts, all or only some of them.
+fn with_lags(between: usize, hosts: usize, lags_max: Option<usize>) -> Topology {
+    let mut builder = TopologyBuilder::with_models(Models::built_in().with([model(|model| model.lags_max = lags_max)]));
+    let spec = || SwitchSpec { model: Some("ours".to_owned()), ..SwitchSpec::default() };
+    let switches = ["a", "b"].map(|name| builder.add_switch(name, spec()).expect("a fresh name"));
+    let mut used = [0, 0];
+    let mut port = |builder: &mut TopologyBuilder, at: usize| {
+        used[at] += 1;
+        builder.add_port(switches[at], &format!("p{}", used[at])).expect("a fresh port")
+    };
+    let mut lag = |builder: &mut TopologyBuilder, at: usize| {
+        let lag = builder.add_lag(switches[at], None).expect("a free number");
+        for _ in 0..2 {
+            let member = port(builder, at);
+            builder.add_to_lag(lag, member).expect("a free port");
+        }
+        lag
+    };
+    for _ in 0..between {
+        let [a, b] = [0, 1].map(|at| lag(&mut builder, at));
+        builder.add_link(a, b, 2_000_000_000).expect("free ports");
+    }
+    for number in 0..hosts {
+        let port = lag(&mut builder, 0);
+        builder
+            .add_host(&format!("h{number}"), Mac::local(number as u32 + 1), port, 2_000_000_000, None)
+            .expect("free");
+    }
+    let [a, b] = [0, 1].map(|at| builder.add_port(switches[at], "single").expect("a fresh port"));
+    builder.add_link(a, b, 1_000_000_000).expect("free ports");
+    let last = builder.add_port(switches[1], "last").expect("a fresh port");
+    builder.add_host("last", Mac::local(900), last, 1_000_000_000, None).expect("a free port");
+    builder.finish().expect("connected")
+}
+
+/// A switch with as many LAGs as its model has is planned, one with more is refused by the planner and found by the judge; LAGs between
+/// switches that are taken apart, as the refusal says, make the topology fit.
+#[test]
+fn more_lags_than_a_model_has_are_refused_and_found() {
+    for (between, hosts) in [(1, 1), (2, 1), (1, 3), (3, 0), (0, 2)] {
+        let need = between + hosts;
+        let unlimited = plan(&with_lags(between, hosts, None), &Policy::default(), None).expect("nothing is known");
+        for limit in 0..=need + 1 {
+            let context = format!("{between} LAGs between switches, {hosts} of hosts, {limit} at most");
+            let topology = with_lags(between, hosts, Some(limit));
+            let judged = verify::check(&Plan { topology: topology.clone(), ..unlimited.clone() });
+            let exceeded = judged.findings().iter().filter(|finding| finding.kind == FindingKind::LimitExceeded);
+            let exceeded: Vec<&str> = exceeded.map(|finding| finding.subject.as_str()).collect();
+            match plan(&topology, &Policy::default(), None) {
+                Ok(plan) => {
+                    assert!(need <= limit, "{context}");
+                    assert_eq!((verify::check(&plan).findings(), exceeded.len()), (&[][..], 0), "{context}");
+                }
+                Err(PlanError::TooManyLags { switch, need: told, limit: holds, way_out, .. }) => {
+                    assert!(need > limit, "{context}");
+                    assert_eq!((switch.as_str(), told, holds), ("a", need, limit), "{context}");
+                    assert!(exceeded.contains(&"a"), "{context}: {judged}");
+                    let apart = need - limit;
+                    assert_eq!(way_out.starts_with("write the cables of"), apart <= between, "{context}: {way_out}");
+                    if apart <= between {
+                        assert!(
+                            plan(&with_lags(between - apart, hosts, Some(limit)), &Policy::default(), None).is_ok()
+                        );
+                    } else {
+                        assert_eq!(way_out, format!("use a switch that has {need} LAGs"), "{context}");
+                        assert!(plan(&with_lags(between, hosts, Some(need)), &Policy::default(), None).is_ok());
+                    }
+                }
+                Err(other) => panic!("{context}: {other}"),
             }
         }
     }

@@ -5,7 +5,9 @@
 //!   no hybrid ports                                        state: a port untagged in 2-5 ▶ unsupported
 //! ```
 
-use fabric::{DeviceIntent, FindingKind, FlowControl, FlowControlMode, Model, PortIntent, VlanSet};
+use std::collections::BTreeSet;
+
+use fabric::{DeviceIntent, FindingKind, FlowControl, FlowControlMode, Model, PortId, PortIntent, VlanSet};
 
 use crate::{
     findings::{Findings, counted, grouped},
@@ -43,6 +45,11 @@ fn judge_device<'a>(
     if entries > model.static_entries_max {
         let (needs, holds) = (grouped(entries), grouped(model.static_entries_max));
         let message = format!("needs {needs} static entries; a {} holds {holds}", model.name);
+        faults.push((FindingKind::LimitExceeded, message));
+    }
+    let lags: BTreeSet<PortId> = device.ports.iter().filter_map(|port| port.lag).collect();
+    if let Some(holds) = model.lags_max.filter(|holds| lags.len() > *holds) {
+        let message = format!("needs {}; a {} has {holds}", counted(lags.len(), "LAG"), model.name);
         faults.push((FindingKind::LimitExceeded, message));
     }
     if vlans > 1 && entries > 0 && !model.independent_vlan_learning {
@@ -133,7 +140,7 @@ fn judge_lanes(state: &FabricState<'_>, findings: &mut Findings) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fabric::{Admin, FdbRun, FloodKind, FloodSet, HostId, PortId, StormLimit, SwitchId, VlanId};
+    use fabric::{Admin, FdbRun, FloodKind, FloodSet, HostId, StormLimit, SwitchId, VlanId};
 
     fn device(untagged: &str, flow_control: FlowControlMode) -> DeviceIntent {
         let untagged = untagged.parse().expect("a valid set");
@@ -159,6 +166,14 @@ mod tests {
         assert_eq!(faults(|model| model.static_entries_max = 4, &plain), [FindingKind::LimitExceeded]);
         assert_eq!(faults(|model| model.pfc_classes = 2, &three), []);
         assert_eq!(faults(|model| model.pfc_classes = 1, &three), [FindingKind::LimitExceeded]);
+        // Two members of one LAG, and one of another.
+        let member = |port, lag| PortIntent { lag: Some(PortId::new(lag)), ..PortIntent::unused(PortId::new(port)) };
+        let ports = vec![member(1, 8), member(2, 8), member(3, 9)];
+        let bonded = DeviceIntent { ports, ..DeviceIntent::blank(SwitchId::new(0)) };
+        assert_eq!(faults(|model| model.lags_max = None, &bonded), []);
+        assert_eq!(faults(|model| model.lags_max = Some(2), &bonded), []);
+        assert_eq!(faults(|model| model.lags_max = Some(1), &bonded), [FindingKind::LimitExceeded]);
+        assert_eq!(faults(|model| model.lags_max = Some(0), &plain), []);
     }
 
     #[test]

@@ -76,6 +76,7 @@ pub fn model_of(name: &str, identity: &Identity, found: &Capabilities, base: Bas
         pfc_classes: identity.pfc_classes.unwrap_or_else(|| known.map_or(0, |known| known.pfc_classes)),
         blocks_floods: known.map_or(FloodSet::NONE, |known| known.blocks_floods),
         storm_control: known.is_some_and(|known| known.storm_control),
+        lags_max: known.and_then(|known| known.lags_max),
     };
     // Names that no topology can write are left to people.
     if parse_model(&fabric::format::model::write_model(&model, &[])).is_err() {
@@ -147,6 +148,7 @@ pub fn weakest(one: &Model, other: &Model) -> Model {
         pfc_classes: one.pfc_classes.min(other.pfc_classes),
         blocks_floods: one.blocks_floods.and(other.blocks_floods),
         storm_control: one.storm_control && other.storm_control,
+        lags_max: one.lags_max.into_iter().chain(other.lags_max).min(),
         ports: if one.ports == other.ports { one.ports.clone() } else { PortNames::Any },
         ..one.clone()
     }

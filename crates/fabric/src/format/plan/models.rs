@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{Basis, FloodSet, Model, Models, PortNames, format::model::FACTS};
 
-const FIELDS: [&str; 16] = [
+const FIELDS: [&str; 17] = [
     "name",
     "description",
     "basis",
@@ -23,6 +23,7 @@ const FIELDS: [&str; 16] = [
     "pfc_classes",
     "blocks_floods",
     "storm_control",
+    "max_lags",
     "speaks",
 ];
 
@@ -54,6 +55,9 @@ pub(super) fn model_line(model: &Model) -> String {
     }
     if model.storm_control {
         push_field(&mut text, "storm_control", true);
+    }
+    if let Some(lags_max) = model.lags_max {
+        push_field(&mut text, "max_lags", lags_max);
     }
     let mut spoken = String::new();
     for (key, value) in [("syntax", &model.syntax), ("save", &model.save)] {
@@ -103,6 +107,7 @@ fn model(at: &Located<'_>) -> Read<Model> {
         pfc_classes: at.field("pfc_classes")?.whole()?,
         blocks_floods: at.optional("blocks_floods")?.map(|at| at.parsed()).transpose()?.unwrap_or(FloodSet::NONE),
         storm_control: at.optional("storm_control")?.map(|at| at.truth()).transpose()?.unwrap_or(false),
+        lags_max: at.optional("max_lags")?.map(|at| at.whole()).transpose()?,
     };
     model.validate().map_err(|message| at.error(message))?;
     Ok(model)

@@ -540,6 +540,20 @@ fn an_older_plan_has_the_models_that_there_are() {
     assert!(error.to_string().contains("models"), "{error}");
 }
 
+#[test]
+fn how_many_lags_a_model_has_is_stated_only_where_it_is_known() {
+    let plan = small();
+    assert!(!written(&plan).contains("max_lags"));
+    let mut builder = TopologyBuilder::of(&plan.topology);
+    builder.change_models(|model| model.lags_max = Some(6));
+    let known = Plan { topology: builder.finish().expect("as it was"), ..plan };
+    let text = written(&known);
+    assert!(text.contains(",\"max_lags\":6,\"speaks\""), "{text}");
+    assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict).as_ref(), Ok(&known));
+    let error = read_plan(text.replacen(":6,", ":-6,", 1).as_bytes(), ReadMode::IgnoreDigest).expect_err("no number");
+    assert!(error.to_string().contains("max_lags"), "{error}");
+}
+
 /// Up to version 4 floods are forwarded, and no model is known to block them.
 #[test]
 fn an_older_plan_forwards_floods() {
