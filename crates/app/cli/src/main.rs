@@ -9,7 +9,6 @@ mod tell;
 
 mod cli;
 mod commands;
-mod count;
 mod failure;
 mod files;
 mod pictures;
@@ -18,6 +17,7 @@ mod workload_args;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
+use controller::count;
 
 fn main() -> ExitCode {
     let command = cli::accept_negative(cli::Cli::command());

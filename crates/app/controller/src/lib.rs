@@ -14,6 +14,7 @@
 
 mod addresses;
 mod connect;
+pub mod count;
 mod credentials;
 mod deploy;
 mod discover;
@@ -30,6 +31,7 @@ mod standby;
 mod status;
 mod store;
 mod token;
+mod words;
 
 pub use addresses::{AddressesEvent, AddressesMode, AddressesRequest, AddressesResult, Remember, keep_addresses};
 pub use connect::{ConnectOptions, Fabric};
@@ -49,3 +51,4 @@ pub use standby::{StandbyEvent, StandbyRequest, StandbyResult, stand_by};
 pub use status::{LinkLoad, Monitor, StatusReport};
 pub use store::{FolderStore, MemoryStore, Store};
 pub use token::CancellationToken;
+pub use words::{Words, moved_words};

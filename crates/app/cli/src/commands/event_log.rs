@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use fabric::{Plan, SwitchId};
+use controller::Words;
+use fabric::Plan;
 use serde_json::json;
 
 use super::{Output, say};
@@ -21,21 +22,17 @@ impl<'a> EventLog<'a> {
         Self { plan, output, started: Instant::now() }
     }
 
-    /// Tells an event: what kind it is and of what, for machines, and in words.
-    pub(super) fn say(&self, event: &str, subject: Option<&str>, words: &str) -> Result<()> {
+    /// Tells an event.
+    pub(super) fn say(&self, words: &Words) -> Result<()> {
         let at = self.started.elapsed().as_secs_f64();
+        let Words { kind, subject, text } = words;
         match self.output {
-            Output::Person => say!("{at:9.2} s  {words}"),
+            Output::Person => say!("{at:9.2} s  {text}"),
             Output::Json => {
                 let at_s = (at * 1e3).round() / 1e3;
-                say!("{}", json!({ "at_s": at_s, "event": event, "subject": subject, "text": words }));
+                say!("{}", json!({ "at_s": at_s, "event": kind, "subject": subject, "text": text }));
             }
         }
         Ok(())
-    }
-
-    /// The name of a switch.
-    pub(super) fn switch(&self, switch: SwitchId) -> &str {
-        &self.plan.topology.switch(switch).name
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use controller::moved_words;
 use fabric::{
     Assignment, FlowControl, HostId, Plan, Proof, SwitchOver, VlanId, dividing_links,
     format::{
@@ -104,21 +105,6 @@ fn moves(plan: &Plan, over: &SwitchOver) -> Vec<Move> {
         }
     }
     moves.into_iter().map(|((from, to), (hosts, pairs))| Move { from, to, hosts, pairs }).collect()
-}
-
-pub(super) fn moved_words(plan: &Plan, over: &SwitchOver) -> String {
-    let count = |runs: &mut dyn Iterator<Item = (HostId, HostId)>| -> usize {
-        runs.map(|(first, last)| last.index() - first.index() + 1).sum()
-    };
-    let hosts = count(&mut over.hosts.iter().map(|run| (run.first, run.last)));
-    let of = plan.topology.hosts().len();
-    match plan.assignment {
-        Assignment::Pair { .. } => {
-            let pairs = count(&mut over.pairs.iter().map(|pair| (pair.run.first, pair.run.last)));
-            format!("{pairs} of {} pairs switch over, and the broadcasts of {hosts} of {of} hosts", of * (of - 1))
-        }
-        _ => format!("{hosts} of {of} hosts switch over"),
-    }
 }
 
 fn proof_word(proof: Proof) -> &'static str {

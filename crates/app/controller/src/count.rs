@@ -1,7 +1,7 @@
 //! Numbers of things in a sentence: 1 switch, 2 switches.
 
 /// A number and what is counted, in the singular for one.
-pub(crate) fn counted(count: usize, one: &str) -> String {
+pub fn counted(count: usize, one: &str) -> String {
     match (count, one) {
         (1, _) => format!("1 {one}"),
         (_, "entry") => format!("{count} entries"),
@@ -11,7 +11,7 @@ pub(crate) fn counted(count: usize, one: &str) -> String {
 }
 
 /// Names with `separator` between them, of which `shown_max` are shown and the rest counted: `s1, s2 and 3 more`.
-pub(crate) fn abridged(names: &[impl AsRef<str>], separator: &str, shown_max: usize) -> String {
+pub fn abridged(names: &[impl AsRef<str>], separator: &str, shown_max: usize) -> String {
     let shown: Vec<&str> = names.iter().take(shown_max).map(AsRef::as_ref).collect();
     let more = match names.len().saturating_sub(shown_max) {
         0 => String::new(),

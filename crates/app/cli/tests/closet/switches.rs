@@ -1,0 +1,293 @@
+//! Four switches that answer SNMP on loopback addresses.
+#![allow(dead_code)]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    net::UdpSocket,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use bridge_mib::{
+    BridgePort, IfStatus, LldpChassisSubtype, LldpPortSubtype,
+    index::{FdbRow, Neighbour},
+    objects::q_bridge,
+};
+use fabric::{Mac, rng::Rng};
+use snmp::{
+    Credentials, Patience, Session, UdpLink, Value,
+    wire::{AuthProtocol, Keys, PrivacyProtocol},
+};
+use switchd::agent::{
+    Access, Change, Config, DataPlane, Engine, Facts, HybridPorts, Learning, Limits, NeighbourInfo, PortFacts,
+    PortKind, Refused, Rights, Sensors, Server, Switch, User,
+};
+
+const PORTS: u32 = 4;
+
+/// With room for all that a plan of the ring needs.
+pub(crate) const ROOMY: Limits = Limits { vlans_max: 64, statics_max: 512, ..LIMITS };
+
+pub(crate) const LIMITS: Limits = Limits {
+    vlans_max: 6,
+    statics_max: 9,
+    hybrid: HybridPorts::Allowed,
+    learning: Learning::Independent,
+    pfc_classes: 0,
+};
+
+/// A ring of four switches with a host each.
+pub(crate) fn ring() -> String {
+    let mut text = String::from("switches:\n");
+    for n in 0..4 {
+        text.push_str(&format!("  s{n}: {{mgmt: 127.0.7.{}}}\n", n + 1));
+    }
+    text.push_str("links:\n");
+    for n in 0..4 {
+        text.push_str(&format!("  - s{n}:p1 -- s{}:p2\n", (n + 1) % 4));
+    }
+    text.push_str("hosts:\n");
+    for n in 0..4 {
+        text.push_str(&format!("  h{n}: {{mac: \"02:00:00:00:00:0{}\", port: \"s{n}:p3\"}}\n", n + 1));
+    }
+    text
+}
+
+/// Four switches, each with an address of its own.
+pub(crate) struct Closet {
+    pub(crate) port: u16,
+    pub(crate) silent: Vec<Arc<AtomicBool>>,
+    /// `unanswered[switch]`: requests that came while it was silent.
+    pub(crate) unanswered: Vec<Arc<AtomicUsize>>,
+    /// Changes of a configuration that were asked for, on all switches.
+    pub(crate) writes: Arc<AtomicUsize>,
+    /// Links of the ring without carrier, each by the switch at its `p1`.
+    cuts: Arc<Mutex<BTreeSet<u8>>>,
+    traps: Vec<Arc<AtomicBool>>,
+    freezes: Vec<Arc<AtomicBool>>,
+    storms: Vec<Arc<AtomicBool>>,
+    stop: Arc<AtomicBool>,
+    agents: Vec<JoinHandle<()>>,
+}
+
+impl Closet {
+    pub(crate) fn open(limits: Limits) -> Self {
+        Self::open_with(limits, ["p"; 4])
+    }
+
+    /// `kinds[switch]`: what stands before the number in a port's name.
+    pub(crate) fn open_with(limits: Limits, kinds: [&'static str; 4]) -> Self {
+        let bind = |address: String| UdpSocket::bind(&address);
+        // A port that is free on all four.
+        let (port, sockets) = (0..100)
+            .find_map(|_| {
+                let first = bind("127.0.7.1:0".to_owned()).ok()?;
+                let port = first.local_addr().ok()?.port();
+                let others =
+                    (2..=4).map(|n| bind(format!("127.0.7.{n}:{port}"))).collect::<Result<Vec<_>, _>>().ok()?;
+                Some((port, [first].into_iter().chain(others).collect::<Vec<_>>()))
+            })
+            .expect("a port is free on four loopback addresses");
+        let stop = Arc::new(AtomicBool::new(false));
+        let flags = || -> Vec<Arc<AtomicBool>> { (0..4).map(|_| Arc::default()).collect() };
+        let (silent, traps, freezes, storms) = (flags(), flags(), flags(), flags());
+        let unanswered: Vec<Arc<AtomicUsize>> = (0..4).map(|_| Arc::default()).collect();
+        let (writes, cuts) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+        let agents = sockets.into_iter().zip(0_u8..).map(|(socket, number)| {
+            let at = usize::from(number);
+            let (stop, silent) = (Arc::clone(&stop), Arc::clone(&silent[at]));
+            let (trap, freeze) = (Arc::clone(&traps[at]), Arc::clone(&freezes[at]));
+            let (storm, open, turns) = (Arc::clone(&storms[at]), false, Rng::new(u64::from(number)));
+            let (writes, cuts) = (Arc::clone(&writes), Arc::clone(&cuts));
+            let ring = Ring { number, trap, freeze, silent: Arc::clone(&silent), storm, open, turns, writes, cuts };
+            let lost = Arc::clone(&unanswered[at]);
+            thread::spawn(move || serve(socket, ring, limits, kinds[at], &stop, (&silent, &lost)))
+        });
+        let agents = agents.collect();
+        Self { port, silent, unanswered, writes, cuts, traps, freezes, storms, stop, agents }
+    }
+
+    pub(crate) fn do_it(&self, deed: &str) {
+        let words: Vec<&str> = deed.split_whitespace().collect();
+        let number: usize = words[0].strip_prefix('s').and_then(|n| n.parse().ok()).expect("a switch");
+        match &words[1..] {
+            ["silent"] => self.silent[number].store(true, Ordering::SeqCst),
+            ["cuts"] => drop(self.cuts.lock().expect("nobody panics with it").insert(number as u8)),
+            ["mends"] => drop(self.cuts.lock().expect("nobody panics with it").remove(&(number as u8))),
+            ["storms"] => self.storms[number].store(true, Ordering::SeqCst),
+            ["calms"] => self.storms[number].store(false, Ordering::SeqCst),
+            ["freezes"] => self.freezes[number].store(true, Ordering::SeqCst),
+            ["traps"] => self.traps[number].store(true, Ordering::SeqCst),
+            ["speaks"] => self.silent[number].store(false, Ordering::SeqCst),
+            [object, "=", value] => {
+                let port = object.strip_prefix("dot1qPvid.").and_then(|port| port.parse().ok()).expect("a PVID");
+                let link = UdpLink::open(([127, 0, 7, number as u8 + 1], self.port).into()).expect("a socket");
+                let word = Credentials::Community("private".to_owned());
+                let mut session = Session::new(link, word, Patience::default(), 7 << 40);
+                let value = Value::Gauge32(value.parse().expect("a number"));
+                session.set(vec![(q_bridge::PVID.row(&BridgePort(port)), value)]).expect("it is written");
+            }
+            other => panic!("nobody can do {other:?}"),
+        }
+    }
+}
+
+impl Drop for Closet {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        for agent in self.agents.drain(..) {
+            // One that panicked has said so.
+            let _ = agent.join();
+        }
+    }
+}
+
+fn serve(
+    socket: UdpSocket,
+    ring: Ring,
+    limits: Limits,
+    kind: &str,
+    stop: &AtomicBool,
+    (silent, unanswered): (&AtomicBool, &AtomicUsize),
+) {
+    let number = ring.number;
+    let engine_id = [0x80, 0, 0x1f, 0x88, 4, b's', number];
+    let port = |port: u32| PortFacts {
+        name: format!("{kind}{port}"),
+        if_index: 100 + port,
+        mac: Mac::new([2, 0, 0, 1, number, port as u8]),
+        kind: PortKind::Own,
+    };
+    let facts = Facts {
+        description: "Wiredrawer 4, version 3".to_owned(),
+        address: Mac::new([2, 0, 0, 1, number, 0]),
+        ports: (1..=PORTS).map(port).collect(),
+        limits,
+    };
+    let mut config = Config::factory(PORTS as usize);
+    config.name = format!("s{number}").into_bytes();
+    // The last port has no link.
+    config.ports[PORTS as usize - 1].admin = IfStatus::Down;
+    let switch = Switch::new(facts, config, ring, &engine_id, 1, 0);
+    let keys =
+        Keys::new(AuthProtocol::Sha256, "authentication", Some((PrivacyProtocol::Aes128, "privacy-too")), &engine_id);
+    let access = Access {
+        communities: vec![(b"private".to_vec(), Rights::Write)],
+        users: vec![User { name: b"admin".to_vec(), keys, rights: Rights::Write }],
+    };
+    // Links have been up for a while: neighbours that are not heard are not there.
+    let since = Instant::now().checked_sub(Duration::from_secs(60)).unwrap_or_else(Instant::now);
+    let mut server = Server::new(Engine::new(switch, access, &engine_id, 1), socket, since);
+    while !stop.load(Ordering::SeqCst) {
+        if silent.load(Ordering::SeqCst) {
+            let mut lost = [0; 2048];
+            if server.socket().recv(&mut lost).is_ok() {
+                unanswered.fetch_add(1, Ordering::SeqCst);
+            }
+            thread::sleep(Duration::from_millis(5));
+        } else {
+            server.step(Duration::from_millis(50)).expect("a socket");
+        }
+    }
+}
+
+/// A plane that forwards nothing, and hears the switches before and behind it in the ring.
+struct Ring {
+    number: u8,
+    /// Whether it falls silent once its first port has been shut.
+    trap: Arc<AtomicBool>,
+    /// Whether it falls silent once anything has been changed.
+    freeze: Arc<AtomicBool>,
+    silent: Arc<AtomicBool>,
+    /// Whether a broadcast comes back by both ports toward its neighbours.
+    storm: Arc<AtomicBool>,
+    /// Whether its ports are open, the one for a host as well.
+    open: bool,
+    turns: Rng,
+    writes: Arc<AtomicUsize>,
+    cuts: Arc<Mutex<BTreeSet<u8>>>,
+}
+
+impl DataPlane for Ring {
+    fn observe(&mut self, up_cs: u32, sensors: &mut Sensors) {
+        let speaker = |number: u8, port: u8| NeighbourInfo {
+            chassis_subtype: LldpChassisSubtype::Mac,
+            chassis_id: vec![2, 0, 0, 1, number, 0],
+            port_subtype: LldpPortSubtype::Name,
+            port_id: format!("p{port}").into_bytes(),
+            port_description: Vec::new(),
+            system_name: format!("s{number}").into_bytes(),
+            system_description: Vec::new(),
+            capabilities: 4,
+            capabilities_enabled: 4,
+        };
+        let row = |local_port: u32| Neighbour { time_mark: 0, local_port, index: 1 };
+        let before = (self.number + 3) % 4;
+        let cuts = self.cuts.lock().expect("nobody panics with it");
+        let ends = [(1, self.number, (self.number + 1) % 4, 2), (2, before, before, 1)];
+        sensors.neighbours.rows.clear();
+        for (port, link, neighbour, its_port) in ends {
+            let sensor = &mut sensors.ports[port as usize - 1];
+            let oper = if cuts.contains(&link) { IfStatus::Down } else { IfStatus::Up };
+            if oper == IfStatus::Up {
+                sensors.neighbours.rows.insert(row(port), speaker(neighbour, its_port));
+            }
+            if sensor.oper != oper {
+                (sensor.oper, sensor.changed_cs, sensors.neighbours.changed_cs) = (oper, up_cs, up_cs);
+            }
+        }
+        drop(cuts);
+        sensors.learned.clear();
+        if self.open && self.storm.load(Ordering::SeqCst) {
+            sensors.learned.insert(FdbRow { fdb: 2, mac: Mac::local(77) }, [1, 2][self.turns.below(2)]);
+        }
+    }
+
+    fn apply(&mut self, config: &Config, _: &[Change]) -> Result<(), Refused> {
+        self.writes.fetch_add(1, Ordering::SeqCst);
+        self.open = config.ports[..3].iter().all(|port| port.admin == IfStatus::Up);
+        let is_shut = config.ports[0].admin == IfStatus::Down;
+        if (is_shut && self.trap.swap(false, Ordering::SeqCst)) || self.freeze.swap(false, Ordering::SeqCst) {
+            self.silent.store(true, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+}
+
+/// A folder of the test's own, gone with it.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(word: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("espalier-switches-{}-{word}", std::process::id()));
+        fs::create_dir(&path).expect("a fresh folder");
+        Self(path)
+    }
+
+    /// Credentials, and a topology.
+    pub(crate) fn prepare(&self, topology: &str) {
+        self.write("credentials.toml", "[default]\ncommunity = \"private\"\nsave = \"by-hand\"\n");
+        self.write("ring.yaml", topology);
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.0.join(name);
+        fs::write(&path, text).expect("it can be written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            eprintln!("{} stays behind: {error}", self.0.display());
+        }
+    }
+}
