@@ -106,6 +106,24 @@ const RULES: &[Rule] = &[
         tests_with: &[],
         purity: Purity::Shell,
     },
+    Rule { name: "records", uses: &[], tests_with: &[], purity: Purity::Shell },
+    Rule {
+        name: "espalierd",
+        uses: &[
+            "fabric",
+            "planner",
+            "transition",
+            "verify",
+            "switch-model",
+            "drivers",
+            "rollout",
+            "enrol",
+            "controller",
+            "records",
+        ],
+        tests_with: &["bridge-mib", "snmp", "switchd"],
+        purity: Purity::Shell,
+    },
     Rule {
         name: "espalier",
         uses: &[

@@ -197,6 +197,9 @@ impl<'a> Evidence<'a> {
     /// What a cable's failure does to hosts, and what to do.
     pub(super) fn answer(&self, link: LinkId) -> (Consequence, Remedy) {
         let repair = Remedy::Repair(link);
+        if self.plan.policy.drain.links.contains(&link) {
+            return (Consequence::NotNeeded, repair);
+        }
         if self.plan.policy.tagging != Tagging::Switch || !matches!(self.plan.assignment, Assignment::Source(_)) {
             return (Consequence::HostsChoose, repair);
         }

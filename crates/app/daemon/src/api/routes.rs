@@ -1,0 +1,397 @@
+//! Routes and their handlers.
+
+use std::{convert::Infallible, sync::Arc};
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{ConnectInfo, DefaultBodyLimit, FromRequestParts, Path, Query, State},
+    http::{StatusCode, header, request::Parts},
+    response::{
+        Html, IntoResponse, Response,
+        sse::{Event as SentEvent, KeepAlive, Sse},
+    },
+    routing::{delete, get, post},
+};
+use fabric::format::plan::{ReadMode, read_plan};
+use futures_util::stream::{self, Stream};
+use records::SqliteRecords;
+use serde::{Deserialize, Serialize};
+use tokio::sync::broadcast::error::RecvError;
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    callers::{Caller, Peer, Role, Tokens, caller},
+    metrics, openapi, page,
+};
+use crate::{
+    documents::{AuditEntry, Event, Maintenance, Proposal, Status, Target},
+    manager::{Manager, Refused},
+};
+
+/// Most bytes of a plan that is proposed.
+const PLAN_LEN_MAX: usize = 512 << 20;
+/// Longest text of a reason.
+const REASON_LEN_MAX: usize = 1000;
+
+/// What handlers share.
+pub struct Shared {
+    /// The daemon.
+    pub manager: Arc<Manager>,
+    /// Its store, for backups.
+    pub store: Arc<SqliteRecords>,
+    /// Folder for a backup that is under way.
+    pub scratch: std::path::PathBuf,
+    /// Who may ask over TCP.
+    pub tokens: Tokens,
+    /// The daemon's own user.
+    pub own_uid: u32,
+}
+
+/// All routes.
+pub fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/", get(show_page))
+        .route("/healthz", get(health))
+        .route("/metrics", get(show_metrics))
+        .route("/v1/openapi.json", get(show_openapi))
+        .route("/v1/status", get(status))
+        .route("/v1/events", get(events))
+        .route("/v1/events/stream", get(event_stream))
+        .route("/v1/targets", get(targets))
+        .route("/v1/target/retry", post(retry))
+        .route("/v1/rollback/{number}", post(roll_back))
+        .route("/v1/plans/{digest}", get(plan))
+        .route("/v1/proposals", get(proposals).post(propose))
+        .route("/v1/proposals/{id}/approve", post(approve))
+        .route("/v1/proposals/{id}/withdraw", post(withdraw))
+        .route("/v1/maintenance", post(set_maintenance))
+        .route("/v1/maintenance/{id}", delete(remove_maintenance))
+        .route("/v1/put-back/{switch}", post(put_back))
+        .route("/v1/audit", get(audit))
+        .route("/v1/backup", get(backup))
+        .layer(DefaultBodyLimit::max(PLAN_LEN_MAX))
+        .with_state(shared)
+}
+
+/// Why a request is refused, as JSON.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ErrorDocument {
+    /// What is wrong, and what to do.
+    pub error: String,
+}
+
+/// A refusal.
+#[derive(Debug)]
+pub struct Refusal(StatusCode, String);
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.0, Json(ErrorDocument { error: self.1 })).into_response()
+    }
+}
+
+impl From<Refused> for Refusal {
+    fn from(why: Refused) -> Self {
+        let status = match &why {
+            Refused::NotFound(_) => StatusCode::NOT_FOUND,
+            Refused::Conflict(_) => StatusCode::CONFLICT,
+            Refused::Bad(_) => StatusCode::BAD_REQUEST,
+            Refused::Archive(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self(status, why.to_string())
+    }
+}
+
+/// Whoever asks.
+impl FromRequestParts<Arc<Shared>> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Refusal> {
+        let peer = parts.extensions.get::<ConnectInfo<Peer>>().map(|info| info.0.clone());
+        let authorization = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        peer.and_then(|peer| caller(&peer, authorization, &shared.tokens, shared.own_uid))
+            .ok_or_else(|| Refusal(StatusCode::UNAUTHORIZED, "say who you are: Authorization: Bearer TOKEN".to_owned()))
+    }
+}
+
+impl Caller {
+    fn may(&self, role: Role) -> Result<(), Refusal> {
+        if self.role >= role {
+            return Ok(());
+        }
+        let words = match role {
+            Role::Viewer => "a viewer",
+            Role::Approver => "an approver",
+            Role::Admin => "an admin",
+        };
+        Err(Refusal(StatusCode::FORBIDDEN, format!("{} may not do this: it needs {words}", self.name)))
+    }
+}
+
+type Reply<T> = Result<Json<T>, Refusal>;
+
+/// Does what may take long, or waits for a disk, where nobody else waits for it.
+async fn blocking<T: Send + 'static>(
+    shared: Arc<Shared>,
+    work: impl FnOnce(&Manager) -> Result<T, Refused> + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(move || work(&shared.manager)).await;
+    let done = done.map_err(|error| Refusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    Ok(done?)
+}
+
+/// Whether the daemon runs.
+async fn health() -> &'static str {
+    "ok\n"
+}
+
+async fn show_page(_: Caller, State(shared): State<Arc<Shared>>) -> Result<Html<String>, Refusal> {
+    let status = blocking(shared, |manager| Ok(manager.status()?)).await?;
+    Ok(Html(page::page(&status)))
+}
+
+async fn show_metrics(_: Caller, State(shared): State<Arc<Shared>>) -> Result<Response, Refusal> {
+    let status = blocking(shared, |manager| Ok(manager.status()?)).await?;
+    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], metrics::metrics(&status)).into_response())
+}
+
+async fn show_openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], openapi::document()).into_response()
+}
+
+/// The fabric at the last look, with open events and proposals.
+#[utoipa::path(get, path = "/v1/status", responses((status = 200, body = Status)))]
+async fn status(_: Caller, State(shared): State<Arc<Shared>>) -> Reply<Status> {
+    Ok(Json(blocking(shared, |manager| Ok(manager.status()?)).await?))
+}
+
+/// Events, newest first, cleared ones included.
+#[utoipa::path(get, path = "/v1/events", responses((status = 200, body = Vec<Event>)))]
+async fn events(_: Caller, State(shared): State<Arc<Shared>>) -> Json<Vec<Event>> {
+    Json(shared.manager.events())
+}
+
+/// Changes of events as they happen, as server-sent events: `opened`, `changed`, `cleared`, `forgotten`, each with the event.
+#[utoipa::path(get, path = "/v1/events/stream",
+    responses((status = 200, body = Event, content_type = "text/event-stream")))]
+async fn event_stream(
+    _: Caller,
+    State(shared): State<Arc<Shared>>,
+) -> Sse<impl Stream<Item = Result<SentEvent, Infallible>>> {
+    let changes = shared.manager.subscribe();
+    let sent = stream::unfold(changes, |mut changes| async move {
+        let sent = match changes.recv().await {
+            Ok(change) => {
+                let event = change.event();
+                let data = serde_json::to_string(event).unwrap_or_default();
+                SentEvent::default().event(change.word()).id(event.id.to_string()).data(data)
+            }
+            // A reader that was too slow reads /v1/events.
+            Err(RecvError::Lagged(missed)) => SentEvent::default().event("missed").data(missed.to_string()),
+            Err(RecvError::Closed) => return None,
+        };
+        Some((Ok(sent), changes))
+    });
+    Sse::new(sent).keep_alive(KeepAlive::default())
+}
+
+/// Every target that there was, oldest first.
+#[utoipa::path(get, path = "/v1/targets", responses((status = 200, body = Vec<Target>)))]
+async fn targets(_: Caller, State(shared): State<Arc<Shared>>) -> Reply<Vec<Target>> {
+    Ok(Json(blocking(shared, |manager| Ok(manager.archive().targets()?)).await?))
+}
+
+/// Deploys a target once more that failed. Admins.
+#[utoipa::path(post, path = "/v1/target/retry",
+    responses((status = 200, body = Target), (status = 409, body = ErrorDocument)))]
+async fn retry(caller: Caller, State(shared): State<Arc<Shared>>) -> Reply<Target> {
+    caller.may(Role::Admin)?;
+    Ok(Json(blocking(shared, move |manager| manager.retry(&caller.name)).await?))
+}
+
+/// Proposes the plan of an earlier target. Approvers.
+#[utoipa::path(post, path = "/v1/rollback/{number}", params(("number" = u64, Path, description = "Which target")),
+    responses((status = 200, body = Proposal), (status = 404, body = ErrorDocument)))]
+async fn roll_back(caller: Caller, State(shared): State<Arc<Shared>>, Path(number): Path<u64>) -> Reply<Proposal> {
+    caller.may(Role::Approver)?;
+    Ok(Json(blocking(shared, move |manager| manager.roll_back(number, &caller.name)).await?))
+}
+
+/// A plan's file.
+#[utoipa::path(get, path = "/v1/plans/{digest}", params(("digest" = String, Path, description = "The plan's digest")),
+    responses((status = 200, description = "A plan file", content_type = "application/json"),
+        (status = 404, body = ErrorDocument)))]
+async fn plan(_: Caller, State(shared): State<Arc<Shared>>, Path(digest): Path<String>) -> Result<Response, Refusal> {
+    let text = blocking(shared, move |manager| {
+        let text = manager.archive().plan_text(&digest)?;
+        text.ok_or_else(|| Refused::NotFound(format!("no plan with the digest {digest} is kept")))
+    });
+    Ok(([(header::CONTENT_TYPE, "application/json")], text.await?).into_response())
+}
+
+/// Every proposal, oldest first.
+#[utoipa::path(get, path = "/v1/proposals", responses((status = 200, body = Vec<Proposal>)))]
+async fn proposals(_: Caller, State(shared): State<Arc<Shared>>) -> Reply<Vec<Proposal>> {
+    Ok(Json(blocking(shared, |manager| Ok(manager.archive().proposals()?)).await?))
+}
+
+/// What a proposal is for.
+#[derive(Deserialize, IntoParams)]
+struct Reason {
+    /// What for.
+    #[serde(default)]
+    reason: String,
+}
+
+fn bounded(text: &str) -> Result<(), Refusal> {
+    if text.len() <= REASON_LEN_MAX {
+        return Ok(());
+    }
+    Err(Refusal(StatusCode::BAD_REQUEST, format!("a reason has at most {REASON_LEN_MAX} bytes, not {}", text.len())))
+}
+
+/// Proposes a plan, whose file is the body. Approvers.
+#[utoipa::path(post, path = "/v1/proposals", params(Reason), request_body(content = String, content_type = "application/json"),
+    responses((status = 200, body = Proposal), (status = 400, body = ErrorDocument)))]
+async fn propose(
+    caller: Caller,
+    State(shared): State<Arc<Shared>>,
+    Query(Reason { reason }): Query<Reason>,
+    body: Bytes,
+) -> Reply<Proposal> {
+    caller.may(Role::Approver)?;
+    bounded(&reason)?;
+    let proposed = blocking(shared, move |manager| {
+        let plan = read_plan(&body, ReadMode::Strict).map_err(|error| Refused::Bad(error.to_string()))?;
+        manager.propose(&plan, &reason, &caller.name)
+    });
+    Ok(Json(proposed.await?))
+}
+
+/// Approves a proposal; once enough have, it is deployed. Approvers.
+#[utoipa::path(post, path = "/v1/proposals/{id}/approve", params(("id" = u64, Path, description = "Which proposal")),
+    responses((status = 200, body = Proposal), (status = 404, body = ErrorDocument), (status = 409, body = ErrorDocument)))]
+async fn approve(caller: Caller, State(shared): State<Arc<Shared>>, Path(id): Path<u64>) -> Reply<Proposal> {
+    caller.may(Role::Approver)?;
+    Ok(Json(blocking(shared, move |manager| manager.approve(id, &caller.name)).await?))
+}
+
+/// Withdraws a proposal. Approvers.
+#[utoipa::path(post, path = "/v1/proposals/{id}/withdraw", params(("id" = u64, Path, description = "Which proposal")),
+    responses((status = 200, body = Proposal), (status = 404, body = ErrorDocument), (status = 409, body = ErrorDocument)))]
+async fn withdraw(caller: Caller, State(shared): State<Arc<Shared>>, Path(id): Path<u64>) -> Reply<Proposal> {
+    caller.may(Role::Approver)?;
+    Ok(Json(blocking(shared, move |manager| manager.withdraw(id, &caller.name)).await?))
+}
+
+/// A maintenance mark that is to be set.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MaintenanceRequest {
+    /// A switch, link or host by name, or `fabric`.
+    pub subject: String,
+    /// Why.
+    pub reason: String,
+    /// For how many seconds; none if until it is removed.
+    pub for_s: Option<u64>,
+    /// Whether a plan without the subject is proposed.
+    #[serde(default)]
+    pub drain: bool,
+}
+
+/// Sets a maintenance mark: nothing is done about its subject until it is gone. Approvers.
+#[utoipa::path(post, path = "/v1/maintenance", request_body = MaintenanceRequest,
+    responses((status = 200, body = Maintenance), (status = 400, body = ErrorDocument)))]
+async fn set_maintenance(
+    caller: Caller,
+    State(shared): State<Arc<Shared>>,
+    Json(request): Json<MaintenanceRequest>,
+) -> Reply<Maintenance> {
+    caller.may(Role::Approver)?;
+    bounded(&request.reason)?;
+    let set = blocking(shared, move |manager| {
+        let at_s = manager.now_s();
+        let MaintenanceRequest { subject, reason, for_s, drain } = request;
+        let until_s = for_s.map(|for_s| at_s.saturating_add(for_s));
+        manager.set_maintenance(Maintenance { id: 0, subject, reason, by: caller.name, at_s, until_s, drain })
+    });
+    Ok(Json(set.await?))
+}
+
+/// Removes a maintenance mark. Approvers.
+#[utoipa::path(delete, path = "/v1/maintenance/{id}", params(("id" = u64, Path, description = "Which mark")),
+    responses((status = 204), (status = 404, body = ErrorDocument)))]
+async fn remove_maintenance(
+    caller: Caller,
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<u64>,
+) -> Result<StatusCode, Refusal> {
+    caller.may(Role::Approver)?;
+    blocking(shared, move |manager| manager.remove_maintenance(id, &caller.name)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Puts a switch back to the plan, whoever changed it. Admins.
+#[utoipa::path(post, path = "/v1/put-back/{switch}", params(("switch" = String, Path, description = "Which switch")),
+    responses((status = 204), (status = 404, body = ErrorDocument)))]
+async fn put_back(
+    caller: Caller,
+    State(shared): State<Arc<Shared>>,
+    Path(switch): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    caller.may(Role::Admin)?;
+    blocking(shared, move |manager| manager.ask_back(&switch, &caller.name)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What was done by whom, newest first.
+#[utoipa::path(get, path = "/v1/audit", responses((status = 200, body = Vec<AuditEntry>)))]
+async fn audit(_: Caller, State(shared): State<Arc<Shared>>) -> Reply<Vec<AuditEntry>> {
+    Ok(Json(blocking(shared, |manager| Ok(manager.audit_entries()?)).await?))
+}
+
+/// A copy of the whole store, which `espalierd restore` takes. Admins.
+#[utoipa::path(get, path = "/v1/backup",
+    responses((status = 200, description = "A SQLite file", content_type = "application/vnd.sqlite3")))]
+async fn backup(caller: Caller, State(shared): State<Arc<Shared>>) -> Result<Response, Refusal> {
+    caller.may(Role::Admin)?;
+    let (store, scratch) = (Arc::clone(&shared.store), shared.scratch.clone());
+    let copied = blocking(shared, move |_| {
+        let file = scratch.join("backup.partial");
+        // One of an earlier request that broke off is replaced.
+        let _ = std::fs::remove_file(&file);
+        let copied = store.back_up(&file).map_err(crate::archive::ArchiveError::from);
+        let bytes = copied.map_err(Refused::from).and_then(|()| {
+            std::fs::read(&file).map_err(|error| Refused::Conflict(format!("{}: {error}", file.display())))
+        });
+        let _ = std::fs::remove_file(&file);
+        bytes
+    });
+    Ok(([(header::CONTENT_TYPE, "application/vnd.sqlite3")], copied.await?).into_response())
+}
+
+/// Paths for the OpenAPI document.
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(title = "espalierd", description = "The controller of an Espalier fabric."),
+    paths(
+        status,
+        events,
+        event_stream,
+        targets,
+        retry,
+        roll_back,
+        plan,
+        proposals,
+        propose,
+        approve,
+        withdraw,
+        set_maintenance,
+        remove_maintenance,
+        put_back,
+        audit,
+        backup
+    )
+)]
+pub struct Paths;

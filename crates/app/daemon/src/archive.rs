@@ -1,0 +1,373 @@
+//! What the daemon remembers, as typed documents over [`Records`].
+//!
+//! ```text
+//!   target                the plan that switches are to hold; set only in place of its parent
+//!   target/N              every target that there was
+//!   plan/DIGEST/CHUNK     plans by their digest, in chunks that every store takes
+//!   proposal/N · event/N · maintenance/N · audit/N
+//!   deploy/…  ledger/…    what a deployment or an enrolment leaves for the next one (controller::Store)
+//!   addresses             where learned addresses were last
+//! ```
+
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+
+use controller::{Error as ControllerError, Store};
+use enrol::kept::{KeptLedger, parse_ledger, write_ledger};
+use fabric::{
+    HostId, Mac, Plan,
+    format::plan::{ReadMode, plan_digest, read_plan, write_plan},
+};
+use records::{Change, Commit, Condition, Record, Records, RecordsError};
+use rollout::{
+    addresses::{parse_record, write_record},
+    deploy::Journal,
+    journal::{parse_journal, write_journal},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use switch_model::mark::Mark;
+use thiserror::Error;
+
+use crate::documents::{AuditEntry, Event, Maintenance, Proposal, Target};
+
+/// Bytes of a chunk of a plan: below what the smallest store takes.
+const CHUNK_LEN: usize = 512 << 10;
+/// Records that are read at once.
+const PAGE: usize = 512;
+/// Audit entries that are kept.
+const AUDIT_MAX: u64 = 10_000;
+
+const TARGET: &str = "target";
+const ADDRESSES: &str = "addresses";
+const JOURNAL: &str = "deploy/journal";
+const GENERATION: &str = "deploy/generation";
+const CLAIMS: &str = "deploy/claims";
+
+/// Why something cannot be remembered or found.
+#[derive(Debug, Error)]
+pub enum ArchiveError {
+    /// The store fails.
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    /// A record cannot be understood.
+    #[error("the record {key} cannot be understood: {why}; restore a backup")]
+    Record {
+        /// Its key.
+        key: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Documents over records; clones are the same archive.
+#[derive(Clone)]
+pub struct Archive {
+    records: Arc<dyn Records>,
+}
+
+impl Archive {
+    /// An archive over these records.
+    pub fn new(records: Arc<dyn Records>) -> Self {
+        Self { records }
+    }
+
+    fn document<T: DeserializeOwned>(&self, key: &str) -> Result<Option<(T, Record)>, ArchiveError> {
+        let Some(record) = self.records.get(key)? else { return Ok(None) };
+        Ok(Some((parse(key, &record)?, record)))
+    }
+
+    fn documents<T: DeserializeOwned>(&self, family: &str) -> Result<Vec<T>, ArchiveError> {
+        let prefix = format!("{family}/");
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.records.list(&prefix, after.as_deref(), PAGE)?;
+            let Some((last, _)) = page.last() else { return Ok(all) };
+            after = Some(last.clone());
+            for (key, record) in &page {
+                all.push(parse(key, record)?);
+            }
+        }
+    }
+
+    /// Appends a document to a family, under the next number.
+    fn append<T: Serialize>(&self, family: &str, make: &dyn Fn(u64) -> T) -> Result<T, ArchiveError> {
+        let count_key = format!("count/{family}");
+        loop {
+            let count = self.records.get(&count_key)?;
+            let number = count.as_ref().map_or(Ok(0), |record| parse::<u64>(&count_key, record))? + 1;
+            let document = make(number);
+            let changes =
+                [Change::put(count_key.as_str(), json(&number)), Change::put(key(family, number), json(&document))];
+            let unchanged = Condition::unchanged(count_key.as_str(), count.as_ref());
+            if let Commit::Done(_) = self.records.commit(&[unchanged], &changes)? {
+                return Ok(document);
+            }
+        }
+    }
+
+    /// The target, if there is one.
+    pub fn target(&self) -> Result<Option<Target>, ArchiveError> {
+        Ok(self.document(TARGET)?.map(|(target, _)| target))
+    }
+
+    /// Every target that there was, oldest first.
+    pub fn targets(&self) -> Result<Vec<Target>, ArchiveError> {
+        self.documents(TARGET)
+    }
+
+    /// Sets a target in place of its parent, with the proposal that it was. False if another one was set meanwhile.
+    pub fn set_target(&self, target: &Target, proposal: &Proposal) -> Result<bool, ArchiveError> {
+        let found = self.document::<Target>(TARGET)?;
+        if found.as_ref().map_or(0, |(found, _)| found.number) != target.parent {
+            return Ok(false);
+        }
+        let unchanged = Condition::unchanged(TARGET, found.as_ref().map(|(_, record)| record));
+        let changes = [
+            Change::put(TARGET, json(target)),
+            Change::put(key(TARGET, target.number), json(target)),
+            Change::put(key("proposal", proposal.id), json(proposal)),
+        ];
+        Ok(matches!(self.records.commit(&[unchanged], &changes)?, Commit::Done(_)))
+    }
+
+    /// Records what became of the target, if it is still the target.
+    pub fn update_target(&self, target: &Target) -> Result<(), ArchiveError> {
+        if let Some((found, record)) = self.document::<Target>(TARGET)? {
+            if found.number == target.number {
+                let changes =
+                    [Change::put(TARGET, json(target)), Change::put(key(TARGET, target.number), json(target))];
+                // If it is not the target any more, its history keeps what it was.
+                self.records.commit(&[Condition::unchanged(TARGET, Some(&record))], &changes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a plan, and returns its digest.
+    pub fn keep_plan(&self, plan: &Plan) -> Result<String, ArchiveError> {
+        let mut text = Vec::new();
+        let written = plan_digest(plan).and_then(|digest| write_plan(plan, &mut text).map(|()| digest));
+        let digest =
+            written.map_err(|error| ArchiveError::Record { key: "plan".to_owned(), why: error.to_string() })?;
+        let chunks = text.chunks(CHUNK_LEN).enumerate();
+        let changes: Vec<Change> =
+            chunks.map(|(at, chunk)| Change::put(format!("plan/{digest}/{at:06}"), chunk)).collect();
+        // A store may take only so much in one commit; a plan that is half there is kept once more.
+        for change in changes {
+            self.records.commit(&[], &[change])?;
+        }
+        Ok(digest)
+    }
+
+    /// The file of a plan, if it is kept.
+    pub fn plan_text(&self, digest: &str) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let prefix = format!("plan/{digest}/");
+        let (mut text, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.records.list(&prefix, after.as_deref(), 8)?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(last.clone());
+            page.iter().for_each(|(_, record)| text.extend_from_slice(&record.value));
+        }
+        Ok((!text.is_empty()).then_some(text))
+    }
+
+    /// A plan, if it is kept.
+    pub fn plan(&self, digest: &str) -> Result<Option<Plan>, ArchiveError> {
+        let Some(text) = self.plan_text(digest)? else { return Ok(None) };
+        let plan = read_plan(&text, ReadMode::Strict);
+        let misread = |error: &dyn std::fmt::Display| ArchiveError::Record {
+            key: format!("plan/{digest}"),
+            why: error.to_string(),
+        };
+        plan.map(Some).map_err(|error| misread(&error))
+    }
+
+    /// Every proposal, oldest first.
+    pub fn proposals(&self) -> Result<Vec<Proposal>, ArchiveError> {
+        self.documents("proposal")
+    }
+
+    /// One proposal.
+    pub fn proposal(&self, id: u64) -> Result<Option<Proposal>, ArchiveError> {
+        Ok(self.document(&key("proposal", id))?.map(|(proposal, _)| proposal))
+    }
+
+    /// Adds a proposal, under the next number.
+    pub fn add_proposal(&self, proposal: &Proposal) -> Result<Proposal, ArchiveError> {
+        self.append("proposal", &|id| Proposal { id, ..proposal.clone() })
+    }
+
+    /// Writes a proposal that `change` changes, whoever else writes it meanwhile; none if there is none.
+    pub fn update_proposal(&self, id: u64, change: &dyn Fn(&mut Proposal)) -> Result<Option<Proposal>, ArchiveError> {
+        let key = key("proposal", id);
+        loop {
+            let Some((mut proposal, record)) = self.document::<Proposal>(&key)? else { return Ok(None) };
+            change(&mut proposal);
+            let put = Change::put(key.as_str(), json(&proposal));
+            if let Commit::Done(_) =
+                self.records.commit(&[Condition::unchanged(key.as_str(), Some(&record))], &[put])?
+            {
+                return Ok(Some(proposal));
+            }
+        }
+    }
+
+    /// Every event, oldest first.
+    pub fn events(&self) -> Result<Vec<Event>, ArchiveError> {
+        self.documents("event")
+    }
+
+    /// Keeps events as they are now, and forgets others.
+    pub fn keep_events(&self, events: &[Event], forgotten: &[Event]) -> Result<(), ArchiveError> {
+        let kept = events.iter().map(|event| Change::put(key("event", event.id), json(event)));
+        let changes: Vec<Change> =
+            kept.chain(forgotten.iter().map(|event| Change::delete(key("event", event.id)))).collect();
+        for part in changes.chunks(64) {
+            self.records.commit(&[], part)?;
+        }
+        Ok(())
+    }
+
+    /// Maintenance marks, oldest first.
+    pub fn maintenance(&self) -> Result<Vec<Maintenance>, ArchiveError> {
+        self.documents("maintenance")
+    }
+
+    /// Adds a maintenance mark, under the next number.
+    pub fn add_maintenance(&self, mark: &Maintenance) -> Result<Maintenance, ArchiveError> {
+        self.append("maintenance", &|id| Maintenance { id, ..mark.clone() })
+    }
+
+    /// Removes a maintenance mark; false if there is none.
+    pub fn remove_maintenance(&self, id: u64) -> Result<bool, ArchiveError> {
+        let key = key("maintenance", id);
+        let is_there = self.records.get(&key)?.is_some();
+        self.records.commit(&[], &[Change::delete(key)])?;
+        Ok(is_there)
+    }
+
+    /// The newest audit entries, oldest first.
+    pub fn audit(&self) -> Result<Vec<AuditEntry>, ArchiveError> {
+        self.documents("audit")
+    }
+
+    /// Adds an audit entry.
+    pub fn add_audit(&self, at_s: u64, who: &str, what: &str) -> Result<(), ArchiveError> {
+        let entry = self.append("audit", &|id| AuditEntry { id, at_s, who: who.to_owned(), what: what.to_owned() })?;
+        if entry.id > AUDIT_MAX {
+            self.records.commit(&[], &[Change::delete(key("audit", entry.id - AUDIT_MAX))])?;
+        }
+        Ok(())
+    }
+
+    /// Where addresses were last that ports of this plan learn.
+    pub fn addresses(&self, plan: &Plan) -> Result<BTreeMap<Mac, HostId>, ArchiveError> {
+        let Some(record) = self.records.get(ADDRESSES)? else { return Ok(BTreeMap::new()) };
+        let text = String::from_utf8_lossy(&record.value);
+        let parsed = parse_record(&plan.topology, &text);
+        let misread = |why: String| ArchiveError::Record { key: ADDRESSES.to_owned(), why };
+        parsed.map(|record| record.known).map_err(|why| misread(why.to_string()))
+    }
+
+    /// Keeps where addresses are.
+    pub fn keep_addresses(&self, plan: &Plan, known: &BTreeMap<Mac, HostId>) -> Result<(), ArchiveError> {
+        let text = write_record(&plan.topology, known);
+        self.records.commit(&[], &[Change::put(ADDRESSES, text)])?;
+        Ok(())
+    }
+
+    fn text(&self, key: &str) -> Result<Option<String>, ControllerError> {
+        let record = self.records.get(key).map_err(|error| refused(&error))?;
+        Ok(record.map(|record| String::from_utf8_lossy(&record.value).into_owned()))
+    }
+
+    fn write(&self, changes: &[Change]) -> Result<(), ControllerError> {
+        self.records.commit(&[], changes).map(drop).map_err(|error| refused(&error))
+    }
+}
+
+/// Documents sort by number as their keys do by bytes.
+fn key(family: &str, number: u64) -> String {
+    format!("{family}/{number:020}")
+}
+
+fn json(document: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(document).expect("documents have only keys that are text")
+}
+
+fn parse<T: DeserializeOwned>(key: &str, record: &Record) -> Result<T, ArchiveError> {
+    serde_json::from_slice(&record.value)
+        .map_err(|error| ArchiveError::Record { key: key.to_owned(), why: error.to_string() })
+}
+
+fn refused(error: &dyn std::fmt::Display) -> ControllerError {
+    ControllerError::Request(error.to_string())
+}
+
+fn unreadable(key: &str, why: &dyn std::fmt::Display) -> ControllerError {
+    ControllerError::Request(format!("the record {key} cannot be understood: {why}"))
+}
+
+/// What a deployment or an enrolment leaves for the next one.
+impl Store for Archive {
+    fn journal(&self) -> Result<Option<Journal>, ControllerError> {
+        let Some(text) = self.text(JOURNAL)? else { return Ok(None) };
+        parse_journal(&text).map(Some).map_err(|error| unreadable(JOURNAL, &error))
+    }
+
+    fn record(&self, journal: &Journal) -> Result<(), ControllerError> {
+        self.write(&[Change::put(JOURNAL, write_journal(journal))])
+    }
+
+    fn finish(&self) -> Result<(), ControllerError> {
+        self.write(&[Change::delete(JOURNAL)])
+    }
+
+    fn set_aside(&self) -> Result<String, ControllerError> {
+        let text = self.text(JOURNAL)?.ok_or_else(|| unreadable(JOURNAL, &"there is none"))?;
+        let place = "deploy/journal-set-aside";
+        self.write(&[Change::put(place, text), Change::delete(JOURNAL)])?;
+        Ok(place.to_owned())
+    }
+
+    fn generation(&self) -> Result<Option<u32>, ControllerError> {
+        let Some(text) = self.text(GENERATION)? else { return Ok(None) };
+        text.parse().map(Some).map_err(|error| unreadable(GENERATION, &error))
+    }
+
+    fn claims(&self) -> Result<Vec<Mark>, ControllerError> {
+        let text = self.text(CLAIMS)?.unwrap_or_default();
+        text.lines().map(|line| line.parse().map_err(|_| unreadable(CLAIMS, &line))).collect()
+    }
+
+    fn claim(&self, mark: Mark) -> Result<(), ControllerError> {
+        let mut claims = self.claims()?;
+        if !claims.contains(&mark) {
+            claims.push(mark);
+        }
+        let lines: Vec<String> = claims.iter().map(ToString::to_string).collect();
+        self.write(&[Change::put(CLAIMS, lines.join("\n"))])
+    }
+
+    fn settle(&self, generation: u32) -> Result<(), ControllerError> {
+        self.write(&[Change::put(GENERATION, generation.to_string()), Change::delete(CLAIMS)])
+    }
+
+    fn ledgers(&self) -> Result<Vec<KeptLedger>, ControllerError> {
+        let mut ledgers = Vec::new();
+        for (key, record) in self.records.list("ledger/", None, usize::MAX).map_err(|error| refused(&error))? {
+            let text = String::from_utf8_lossy(&record.value).into_owned();
+            ledgers.push(parse_ledger(&text).map_err(|error| unreadable(&key, &error))?);
+        }
+        ledgers.sort_by_key(|ledger| ledger.address.ip());
+        Ok(ledgers)
+    }
+
+    fn keep_ledger(&self, ledger: &KeptLedger) -> Result<(), ControllerError> {
+        self.write(&[Change::put(format!("ledger/{}", ledger.address.ip()), write_ledger(ledger))])
+    }
+
+    fn forget_ledger(&self, address: IpAddr) -> Result<(), ControllerError> {
+        self.write(&[Change::delete(format!("ledger/{address}"))])
+    }
+}

@@ -1,0 +1,272 @@
+//! The configuration: one TOML file, in which everything has a default but the state's folder.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use controller::ConnectOptions;
+use serde::Deserialize;
+
+use crate::core::ladder::Ladder;
+
+/// What a configuration says.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Folder of the store.
+    pub state: PathBuf,
+    /// SNMP and SSH credentials; `credentials.toml` in `$CREDENTIALS_DIRECTORY`, where systemd puts it, unless given.
+    pub credentials: Option<PathBuf>,
+    /// Where the API is: paths of Unix sockets, and addresses with ports.
+    pub listen: Vec<String>,
+    /// Tokens for the API over TCP, by name; without them it only shows.
+    pub tokens: Option<PathBuf>,
+    /// How switches are asked.
+    pub snmp: Snmp,
+    /// How often.
+    pub watch: WatchConfig,
+    /// What is done by itself.
+    pub ladder: Ladder,
+    /// Who may approve.
+    pub approval: ApprovalConfig,
+}
+
+/// How switches are asked.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Snmp {
+    /// UDP port of their agents.
+    pub port: u16,
+    /// Seconds until a request is repeated.
+    pub timeout: f64,
+    /// Tries per request.
+    pub attempts: u32,
+    /// Most switches asked at the same time.
+    pub parallel: usize,
+}
+
+/// How often switches are looked at, in seconds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WatchConfig {
+    /// Counters and states of ports.
+    pub counters: f64,
+    /// Whole tables, unless something has changed before.
+    pub tables: f64,
+    /// Ports of cables that a stored answer is for.
+    pub standby: f64,
+    /// For how long a cable must carry again before hosts return to it.
+    pub hold: f64,
+    /// Tables of learned addresses.
+    pub addresses: f64,
+    /// For how long an address may be missing from them before its entries go.
+    pub address_age: f64,
+}
+
+/// Who may approve a proposal.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApprovalConfig {
+    /// How many must.
+    pub needed: usize,
+    /// Whether its author may be one of them.
+    pub author: AuthorApproval,
+}
+
+/// Whether the author of a proposal may approve it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AuthorApproval {
+    /// Yes.
+    Allowed,
+    /// No: somebody else must.
+    Forbidden,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            state: PathBuf::from("/var/lib/espalierd"),
+            credentials: None,
+            listen: vec!["/run/espalierd/espalierd.sock".to_owned()],
+            tokens: None,
+            snmp: Snmp::default(),
+            watch: WatchConfig::default(),
+            ladder: Ladder::default(),
+            approval: ApprovalConfig::default(),
+        }
+    }
+}
+
+impl Default for Snmp {
+    fn default() -> Self {
+        Self { port: 161, timeout: 1.5, attempts: 4, parallel: 32 }
+    }
+}
+
+impl Default for WatchConfig {
+    fn default() -> Self {
+        Self { counters: 30.0, tables: 300.0, standby: 0.5, hold: 10.0, addresses: 5.0, address_age: 300.0 }
+    }
+}
+
+impl Default for ApprovalConfig {
+    fn default() -> Self {
+        Self { needed: 1, author: AuthorApproval::Allowed }
+    }
+}
+
+impl Config {
+    /// Reads and checks a configuration.
+    ///
+    /// # Errors
+    /// A message that names the file, the line where there is one, and the way out.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Self::parse(&text).map_err(|why| format!("{}:{why}", path.display()))
+    }
+
+    /// Parses and checks a configuration.
+    ///
+    /// # Errors
+    /// A message that begins with the line, or with a blank where there is none.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let config: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+            let line = line.map_or_else(|| " ".to_owned(), |line| format!("{line}: "));
+            format!("{line}{}", error.message())
+        })?;
+        config.check().map_err(|why| format!(" {why}"))?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if let Some((kind, chosen, there)) = self.ladder.misfit() {
+            let there: Vec<&str> = there.iter().map(|reaction| reaction.word()).collect();
+            return Err(format!("ladder.{kind} = \"{}\": write {}", chosen.word(), there.join(" or ")));
+        }
+        let WatchConfig { counters, tables, standby, hold, addresses, address_age } = self.watch;
+        let bounds = [
+            ("watch.counters", counters, 1.0, 3600.0),
+            ("watch.tables", tables, 1.0, 86_400.0),
+            ("watch.standby", standby, 0.05, 60.0),
+            ("watch.hold", hold, 0.0, 86_400.0),
+            ("watch.addresses", addresses, 0.1, 3600.0),
+            ("watch.address_age", address_age, 1.0, 86_400.0),
+            ("snmp.timeout", self.snmp.timeout, 0.01, 600.0),
+        ];
+        for (name, value, least, most) in bounds {
+            if !(least..=most).contains(&value) {
+                return Err(format!("{name} = {value}: write a number of seconds from {least} to {most}"));
+            }
+        }
+        let counts = [
+            ("snmp.attempts", self.snmp.attempts as usize, 1, 1000),
+            ("snmp.parallel", self.snmp.parallel, 1, 4096),
+            ("approval.needed", self.approval.needed, 1, 100),
+        ];
+        for (name, value, least, most) in counts {
+            if !(least..=most).contains(&value) {
+                return Err(format!("{name} = {value}: write a number from {least} to {most}"));
+            }
+        }
+        if self.listen.is_empty() {
+            return Err(
+                "listen names no address: write a path of a Unix socket, such as \"/run/espalierd/espalierd.sock\""
+                    .to_owned(),
+            );
+        }
+        for place in &self.listen {
+            Listen::parse(place).map_err(|why| format!("listen: {why}"))?;
+        }
+        Ok(())
+    }
+
+    /// How requests to switches are made.
+    pub fn connect(&self) -> ConnectOptions {
+        ConnectOptions {
+            port: self.snmp.port,
+            timeout: Duration::from_secs_f64(self.snmp.timeout),
+            attempts: self.snmp.attempts,
+            parallel: self.snmp.parallel,
+        }
+    }
+
+    /// The file of credentials; `env` says what an environment variable holds.
+    ///
+    /// # Errors
+    /// If neither the configuration nor systemd names one.
+    pub fn credentials(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, String> {
+        let by_systemd = || Some(Path::new(&env("CREDENTIALS_DIRECTORY")?).join("credentials.toml"));
+        self.credentials.clone().or_else(by_systemd).ok_or_else(|| {
+            "no file of credentials: add credentials = \"/etc/espalierd/credentials.toml\" to the configuration"
+                .to_owned()
+        })
+    }
+}
+
+/// Where the API is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// A Unix socket, whose users are known by the system.
+    Unix(PathBuf),
+    /// An address, whose users have tokens.
+    Tcp(std::net::SocketAddr),
+}
+
+impl Listen {
+    /// Parses a path or an address with a port.
+    ///
+    /// # Errors
+    /// A message that names what was found.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.starts_with('/') || text.starts_with('.') {
+            return Ok(Self::Unix(PathBuf::from(text)));
+        }
+        text.parse().map(Self::Tcp).map_err(|_| {
+            format!("{text:?} is neither a path, such as \"/run/espalierd/espalierd.sock\", nor an address with a port, such as \"127.0.0.1:7433\"")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::ladder::Reaction;
+
+    #[test]
+    fn everything_has_a_default() {
+        let config = Config::parse("").expect("a configuration");
+        assert_eq!(config.watch.counters, 30.0);
+        assert_eq!(config.ladder.drift, Reaction::Report);
+        let config = Config::parse("[ladder]\ndrift = \"act\"\n[watch]\ncounters = 1\n").expect("a configuration");
+        assert_eq!((config.ladder.drift, config.watch.counters), (Reaction::Act, 1.0));
+        assert_eq!(config.ladder.reset, Reaction::Act);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line_and_a_way_out() {
+        for (text, expected) in [
+            ("state = 7\n", "1: invalid type: integer `7`, expected path string"),
+            ("\n[ladder]\ndrift = \"propose\"\n", " ladder.drift = \"propose\": write report or act"),
+            ("[ladder]\nunprotected = \"act\"\n", " ladder.unprotected = \"act\": write report or propose"),
+            ("\n\nintervall = 3\n", "3: unknown field `intervall`"),
+            ("[watch]\ncounters = 0.1\n", " watch.counters = 0.1: write a number of seconds from 1 to 3600"),
+            ("listen = [\"localhost\"]\n", " listen: \"localhost\" is neither a path"),
+            ("listen = []\n", " listen names no address"),
+            ("state = \"x\n", "1: "),
+        ] {
+            let found = Config::parse(text).expect_err("it is wrong");
+            assert!(found.starts_with(expected), "{text:?}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_place_to_listen_is_a_path_or_an_address() {
+        assert_eq!(Listen::parse("./d.sock"), Ok(Listen::Unix("./d.sock".into())));
+        assert_eq!(Listen::parse("[::1]:7433"), Ok(Listen::Tcp("[::1]:7433".parse().expect("an address"))));
+        assert!(Listen::parse("7433").is_err());
+    }
+}

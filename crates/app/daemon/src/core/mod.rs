@@ -1,0 +1,8 @@
+//! What the controller decides by, without clock, switches or store.
+
+pub mod approve;
+pub mod drift;
+pub mod events;
+pub mod ladder;
+pub mod parts;
+pub mod propose;

@@ -1,0 +1,84 @@
+//! Parts of a fabric by name, and which of them have failed without a stored answer.
+
+use std::collections::BTreeSet;
+
+use fabric::{LinkId, Plan, SwitchId, Topology};
+use rollout::diagnose::{Cause, Consequence, Diagnosis};
+
+/// Switches and links.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Switches.
+    pub switches: BTreeSet<SwitchId>,
+    /// Links.
+    pub links: BTreeSet<LinkId>,
+}
+
+impl Parts {
+    /// Parts of these names: switches, and links as `sw1:p1 -- sw2:p2`. Names that the topology does not have are left out.
+    pub fn named<'n>(topology: &Topology, names: impl IntoIterator<Item = &'n str>) -> Self {
+        let mut parts = Self::default();
+        for name in names {
+            if let Some(switch) = topology.find_switch(name) {
+                parts.switches.insert(switch);
+            } else {
+                parts.links.extend(topology.link_ids().filter(|link| topology.link_label(*link) == name));
+            }
+        }
+        parts
+    }
+
+    /// What has failed and has no stored answer in force: switches that are down, and links of which the plan stores nothing, or
+    /// only the answer to one failure.
+    pub fn unprotected(diagnoses: &[Diagnosis]) -> Self {
+        let mut parts = Self::default();
+        for diagnosis in diagnoses {
+            let is_unanswered = |consequence: &Consequence| {
+                matches!(consequence, Consequence::NothingStored | Consequence::AnswerForAnother { .. })
+            };
+            match &diagnosis.cause {
+                Cause::SwitchDown { switch, .. } => {
+                    parts.switches.insert(*switch);
+                }
+                Cause::CableDown { link, .. } if diagnosis.consequences.iter().any(is_unanswered) => {
+                    parts.links.insert(*link);
+                }
+                _ => {}
+            }
+        }
+        parts
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.switches.is_empty() && self.links.is_empty()
+    }
+
+    /// Their names, in order.
+    pub fn names(&self, topology: &Topology) -> Vec<String> {
+        let switches = self.switches.iter().map(|switch| topology.switch(*switch).name.clone());
+        switches.chain(self.links.iter().map(|link| topology.link_label(*link))).collect()
+    }
+}
+
+/// What an event is about, by name; empty if it is about the whole fabric.
+pub fn subject(plan: &Plan, diagnosis: &Diagnosis) -> String {
+    let topology = &plan.topology;
+    let cause = &diagnosis.cause;
+    if let Some(switch) = cause.switch() {
+        return topology.switch(switch).name.clone();
+    }
+    if let Some(link) = cause.link() {
+        return topology.link_label(link);
+    }
+    match cause {
+        Cause::LagShort { lag, .. } => topology.port_label(*lag),
+        // There may be several of a kind, and each says where it is.
+        Cause::Miscabled(_)
+        | Cause::ForeignCable { .. }
+        | Cause::UnknownPort { .. }
+        | Cause::Crowd { .. }
+        | Cause::OneWay { .. } => diagnosis.sentence(plan),
+        _ => String::new(),
+    }
+}

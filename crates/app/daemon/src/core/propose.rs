@@ -1,0 +1,97 @@
+//! What a plan would change, and plans without parts that have failed or are to rest.
+
+use std::collections::BTreeSet;
+
+use fabric::{Plan, Policy, Severity};
+use thiserror::Error;
+use transition::Part;
+
+use super::parts::Parts;
+use crate::documents::{Effect, Way};
+
+/// Findings of the judge that a proposal names; the rest are counted.
+const FINDINGS_MAX: usize = 20;
+
+/// Why a plan cannot be proposed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NoProposal {
+    /// The judge finds it unfit.
+    #[error("the plan is not fit to deploy: {0}")]
+    Unfit(String),
+    /// There is no plan without the parts.
+    #[error("no plan without {parts}: {why}")]
+    NoPlan {
+        /// Which.
+        parts: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// What a plan would change, and how switches get to it from the plan that they hold.
+///
+/// # Errors
+/// [`NoProposal::Unfit`].
+pub fn effect(held: Option<&Plan>, next: &Plan) -> Result<(Way, Effect), NoProposal> {
+    let report = verify::check(next);
+    if let Some(finding) = report.findings().iter().find(|finding| finding.severity <= Severity::Fatal) {
+        return Err(NoProposal::Unfit(finding.to_string()));
+    }
+    let mut findings: Vec<String> = report.findings().iter().take(FINDINGS_MAX).map(ToString::to_string).collect();
+    if let Some(more) = report.findings().len().checked_sub(FINDINGS_MAX + 1) {
+        findings.push(format!("and {} more", more + 1));
+    }
+    let (switches_changed, entries_changed) = match held {
+        Some(held) => {
+            let difference = transition::difference(held, next);
+            let entries = difference.entries;
+            (difference.switches_changed(), entries.added + entries.removed + entries.changed)
+        }
+        None => (next.devices.len(), 0),
+    };
+    let steps = held.map(|held| hitless_steps(held, next));
+    let (way, steps, drained_because) = match steps {
+        Some(Ok(steps)) => (Way::Hitless, Some(steps), None),
+        Some(Err(why)) => (Way::Drained, None, Some(why)),
+        None => (Way::Drained, None, Some("there is no target yet".to_owned())),
+    };
+    let effect = Effect {
+        findings,
+        max_channel_time_before: held.map(|held| held.summary.max_channel_time),
+        max_channel_time_after: next.summary.max_channel_time,
+        switches_changed,
+        entries_changed,
+        steps,
+        drained_because,
+    };
+    Ok((way, effect))
+}
+
+/// How many steps lead from one plan to the other under traffic, or why none do.
+fn hitless_steps(held: &Plan, next: &Plan) -> Result<usize, String> {
+    let transition = transition::steps(held, next).map_err(|error| error.to_string())?;
+    let is_of_host = |part: &Part| matches!(part, Part::Host(..));
+    if transition.steps.iter().flat_map(|step| &step.parts).any(is_of_host) {
+        return Err("hosts tag their own frames, and must take the new tables between two steps".to_owned());
+    }
+    Ok(transition.steps.len())
+}
+
+/// A plan that does without these parts: that of `base`, with them drained as well, and as little changed as can be from what
+/// the switches hold.
+///
+/// # Errors
+/// [`NoProposal::NoPlan`].
+pub fn plan_without(base: &Plan, held: &Plan, parts: &Parts) -> Result<Plan, NoProposal> {
+    let topology = &base.topology;
+    let no_plan = |why: &dyn std::fmt::Display| NoProposal::NoPlan {
+        parts: parts.names(topology).join(", "),
+        why: why.to_string(),
+    };
+    let switches: BTreeSet<_> =
+        parts.switches.union(&base.policy.drain.switches.iter().copied().collect()).copied().collect();
+    let links: BTreeSet<_> = parts.links.union(&base.policy.drain.links.iter().copied().collect()).copied().collect();
+    let drain = planner::drain(topology, &switches, &links).map_err(|error| no_plan(&error))?;
+    let policy = Policy { drain, ..base.policy.clone() };
+    planner::plan(topology, &policy, Some(held)).map_err(|error| no_plan(&error))
+}

@@ -1,0 +1,233 @@
+//! What the store keeps and the API shows: each is one JSON document.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The plan that the switches are to hold. A new one is set only in place of its parent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Target {
+    /// Counts targets, from 1.
+    pub number: u64,
+    /// The number of the target before; 0 of the first.
+    pub parent: u64,
+    /// The digest of its plan.
+    pub plan: String,
+    /// How the switches get there.
+    pub way: Way,
+    /// Which proposal it was.
+    pub proposal: u64,
+    /// Who approved it last.
+    pub by: String,
+    /// When, in seconds since 1970-01-01 UTC.
+    pub at_s: u64,
+    /// What became of it.
+    pub state: TargetState,
+    /// Why it is in that state, if a person should know.
+    pub note: Option<String>,
+}
+
+/// How switches get to a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// Under traffic, in proven steps from the target before; every switch must hold that one.
+    Hitless,
+    /// With the ports of switches that differ shut until all hold the plan.
+    Drained,
+}
+
+/// What became of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TargetState {
+    /// It is to be deployed.
+    Pending,
+    /// The switches hold it.
+    Deployed,
+    /// The deployment failed; `note` says why.
+    Failed,
+}
+
+/// A plan that somebody, or the controller itself, proposes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Proposal {
+    /// Counts proposals, from 1.
+    pub id: u64,
+    /// The number of the target that it is to follow; it is stale once there is another.
+    pub parent: u64,
+    /// The digest of its plan.
+    pub plan: String,
+    /// What for.
+    pub reason: String,
+    /// Who proposes it.
+    pub by: String,
+    /// When, in seconds since 1970-01-01 UTC.
+    pub at_s: u64,
+    /// How switches would get there.
+    pub way: Way,
+    /// What it would change.
+    pub effect: Effect,
+    /// Where it stands.
+    pub state: ProposalState,
+    /// Who approved it.
+    pub approvals: Vec<Approval>,
+    /// Parts that it does without beyond its base: failed ones, and those in maintenance.
+    pub drained: Vec<String>,
+    /// The digest of the plan that it comes from: its own, if it does without nothing.
+    pub base: String,
+}
+
+/// Where a proposal stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProposalState {
+    /// It waits for approval.
+    Open,
+    /// It was approved, and became the target.
+    Approved,
+    /// Somebody withdrew it.
+    Withdrawn,
+    /// Another target was set meanwhile, or its cause is gone.
+    Stale,
+}
+
+/// Who approved a proposal, and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Approval {
+    /// Who.
+    pub by: String,
+    /// When, in seconds since 1970-01-01 UTC.
+    pub at_s: u64,
+}
+
+/// What a plan would change, as the judge and the planner have it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Effect {
+    /// Findings of the judge; a plan with a fatal one cannot be proposed.
+    pub findings: Vec<String>,
+    /// Time that the most loaded link takes for the plan's traffic, in units of the plan: now, if there is a target.
+    pub max_channel_time_before: Option<f64>,
+    /// And afterwards.
+    pub max_channel_time_after: f64,
+    /// Switches that change.
+    pub switches_changed: usize,
+    /// Forwarding entries that are added, removed or changed.
+    pub entries_changed: usize,
+    /// Steps of a hitless change; none of a drained one.
+    pub steps: Option<usize>,
+    /// Why the change is not hitless.
+    pub drained_because: Option<String>,
+}
+
+/// How much an event concerns a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// It resolves by itself, or waits for a person without harm.
+    Warning,
+    /// A person is needed.
+    Critical,
+}
+
+/// A root cause, with what follows from it folded under it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Event {
+    /// Counts events, from 1.
+    pub id: u64,
+    /// What kind of cause, such as `cable-down`.
+    pub kind: String,
+    /// What it is about: a switch, a link, a host; empty if it is about the whole fabric.
+    pub subject: String,
+    /// How much it concerns a person.
+    pub severity: Severity,
+    /// What is wrong, in a sentence.
+    pub message: String,
+    /// What follows from it, and needs nothing done by itself.
+    pub consequences: Vec<String>,
+    /// What to do, in a sentence.
+    pub remedy: Option<String>,
+    /// When it was seen first, in seconds since 1970-01-01 UTC.
+    pub first_s: u64,
+    /// When it was seen last.
+    pub last_s: u64,
+    /// When it was gone for good; none while it lasts.
+    pub cleared_s: Option<u64>,
+    /// How often it came, without being gone for long in between.
+    pub times: u32,
+    /// Why maintenance keeps it from being acted on, if it does.
+    pub maintenance: Option<String>,
+}
+
+/// A mark that keeps the controller from acting on something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Maintenance {
+    /// Counts marks, from 1.
+    pub id: u64,
+    /// A switch, link or host by name; `fabric` is everything.
+    pub subject: String,
+    /// Why.
+    pub reason: String,
+    /// Who set it.
+    pub by: String,
+    /// When, in seconds since 1970-01-01 UTC.
+    pub at_s: u64,
+    /// Until when; none if until it is removed.
+    pub until_s: Option<u64>,
+    /// Whether a plan without the subject is proposed, and one with it afterwards.
+    pub drain: bool,
+}
+
+/// What somebody did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditEntry {
+    /// Counts entries, from 1.
+    pub id: u64,
+    /// When, in seconds since 1970-01-01 UTC.
+    pub at_s: u64,
+    /// Who.
+    pub who: String,
+    /// What, in a sentence.
+    pub what: String,
+}
+
+/// The fabric at one look.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Status {
+    /// What the controller is doing.
+    pub doing: String,
+    /// The target.
+    pub target: Option<Target>,
+    /// Switches of the target's plan.
+    pub switches: usize,
+    /// Those that answer and hold the plan.
+    pub as_planned: usize,
+    /// When all switches were looked at last, in seconds since 1970-01-01 UTC; none if they have not been.
+    pub looked_s: Option<u64>,
+    /// How long that took, in seconds.
+    pub look_took_s: f64,
+    /// Every link between switches, then those of hosts.
+    pub links: Vec<LinkStatus>,
+    /// Events that last.
+    pub events: Vec<Event>,
+    /// Open proposals.
+    pub proposals: Vec<Proposal>,
+    /// Maintenance marks that are in force.
+    pub maintenance: Vec<Maintenance>,
+}
+
+/// A link at one look.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LinkStatus {
+    /// Its ends.
+    pub link: String,
+    /// Whether it carries; none if neither end says.
+    pub up: Option<bool>,
+    /// The part of its capacity that is used, 0 to 1, there and back.
+    pub load: [Option<f64>; 2],
+    /// Bad frames at both ends since the look before.
+    pub errors: Option<u64>,
+    /// Dropped frames at both ends since the look before.
+    pub discards: Option<u64>,
+}

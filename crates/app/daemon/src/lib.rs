@@ -1,0 +1,20 @@
+//! The controller of a fabric, as a service: it watches the switches, acts as the ladder says, and proposes the rest.
+//!
+//! ```text
+//!   observe ─ compare ─ plan ─ judge ─ approve ─ execute ─ observe
+//!   work      core      core    core    api       work
+//!                     manager, over archive (records)
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod archive;
+pub mod client;
+pub mod config;
+pub mod core;
+pub mod documents;
+pub mod manager;
+pub mod outcome;
+pub mod service;
+pub mod show;
+pub mod work;

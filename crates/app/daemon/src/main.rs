@@ -1,0 +1,195 @@
+//! The daemon, and the commands that ask it.
+#![forbid(unsafe_code)]
+
+mod cli;
+
+use std::{
+    fs,
+    io::{self, IsTerminal as _, Write as _},
+    path::Path,
+    process::ExitCode,
+};
+
+use clap::{CommandFactory as _, Parser as _};
+use espalierd::{
+    api::{openapi, routes::MaintenanceRequest},
+    client::{self, Ask as Question, encoded},
+    config::Config,
+    documents::{AuditEntry, Event, Maintenance, Proposal, ProposalState, Status, Target},
+    service::{self, Checked},
+    show,
+};
+use serde::Serialize;
+
+use crate::cli::{Ask, Cli, Command, Numbered};
+
+/// Something needs a person, or the daemon refuses.
+const REFUSED: u8 = 1;
+/// The configuration or a file is bad.
+const BAD_INPUT: u8 = 2;
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Run(config) => {
+            log();
+            service::run(&config.path).map(|()| ExitCode::SUCCESS).map_err(|why| (BAD_INPUT, why))
+        }
+        Command::CheckConfig(config) => check(&config.path),
+        Command::Restore { file, config } => restore(&config.path, &file),
+        Command::Openapi => print(&openapi::document()),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "espalierd", &mut io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+        command => ask(command).map_err(|why| (REFUSED, why)),
+    };
+    done.unwrap_or_else(|(code, why)| {
+        eprintln!("espalierd: {why}");
+        ExitCode::from(code)
+    })
+}
+
+/// Messages go to standard error: to a person's terminal, or to the journal.
+fn log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("ESPALIERD_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(io::stderr);
+    // The journal has times of its own.
+    match std::env::var_os("JOURNAL_STREAM") {
+        Some(_) => lines.without_time().with_ansi(false).init(),
+        None => lines.with_ansi(io::stderr().is_terminal()).init(),
+    }
+}
+
+type Done = Result<ExitCode, (u8, String)>;
+
+fn check(path: &Path) -> Done {
+    Checked::read(path).map_err(|why| (BAD_INPUT, why))?;
+    print(&format!("{}: fine\n", path.display()))
+}
+
+fn restore(config: &Path, file: &Path) -> Done {
+    let config = Config::read(config).map_err(|why| (BAD_INPUT, why))?;
+    let old = service::restore(&config, file).map_err(|why| (REFUSED, why))?;
+    print(&format!("restored; what was there before is in {}\n", old.display()))
+}
+
+fn print(text: &str) -> Done {
+    // Whoever reads may go away.
+    let _ = io::stdout().write_all(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a document, for machines or for people.
+fn show<T: Serialize>(asked: &Ask, document: &T, lines: impl FnOnce(&T) -> Vec<String>) {
+    let mut text = match asked.json {
+        true => serde_json::to_string(document).unwrap_or_default(),
+        false => lines(document).join("\n"),
+    };
+    if !text.is_empty() {
+        text.push('\n');
+        let _ = io::stdout().write_all(text.as_bytes());
+    }
+}
+
+fn ask(command: Command) -> Result<ExitCode, String> {
+    let post_proposal = |Numbered { ask, .. }: &Numbered, path: String| -> Result<ExitCode, String> {
+        let proposal: Proposal = client::document(&ask.socket, Question::post(&path, Vec::new()))?;
+        show(ask, &proposal, |proposal| vec![show::proposal(proposal)]);
+        Ok(ExitCode::SUCCESS)
+    };
+    match command {
+        Command::Status(ask) => {
+            let status: Status = client::document(&ask.socket, Question::get("/v1/status"))?;
+            let (lines, is_fine) = show::status(&status);
+            show(&ask, &status, |_| lines);
+            return Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) });
+        }
+        Command::Events { follow: false, ask } => {
+            let mut events: Vec<Event> = client::document(&ask.socket, Question::get("/v1/events"))?;
+            events.reverse();
+            show(&ask, &events, |events| events.iter().flat_map(show::event).collect());
+        }
+        Command::Events { follow: true, ask } => follow(&ask)?,
+        Command::Propose { plan, reason, ask } => {
+            let text = fs::read(&plan).map_err(|error| format!("{}: {error}", plan.display()))?;
+            let path = format!("/v1/proposals?reason={}", encoded(&reason));
+            let proposal: Proposal = client::document(&ask.socket, Question::post(&path, text))
+                .map_err(|why| format!("{}: {why}", plan.display()))?;
+            show(&ask, &proposal, |proposal| vec![show::proposal(proposal)]);
+        }
+        Command::Proposals { all, ask } => {
+            let mut proposals: Vec<Proposal> = client::document(&ask.socket, Question::get("/v1/proposals"))?;
+            proposals.retain(|proposal| all || proposal.state == ProposalState::Open);
+            show(&ask, &proposals, |proposals| proposals.iter().map(show::proposal).collect());
+        }
+        Command::Approve(numbered) => {
+            return post_proposal(&numbered, format!("/v1/proposals/{}/approve", numbered.number));
+        }
+        Command::Withdraw(numbered) => {
+            return post_proposal(&numbered, format!("/v1/proposals/{}/withdraw", numbered.number));
+        }
+        Command::Rollback(numbered) => return post_proposal(&numbered, format!("/v1/rollback/{}", numbered.number)),
+        Command::Targets(ask) => {
+            let targets: Vec<Target> = client::document(&ask.socket, Question::get("/v1/targets"))?;
+            show(&ask, &targets, |targets| targets.iter().map(show::target).collect());
+        }
+        Command::Retry(ask) => {
+            let target: Target = client::document(&ask.socket, Question::post("/v1/target/retry", Vec::new()))?;
+            show(&ask, &target, |target| vec![show::target(target)]);
+        }
+        Command::PutBack { switch, ask } => {
+            let path = format!("/v1/put-back/{}", encoded(&switch));
+            client::ask(&ask.socket, Question::post(&path, Vec::new()), &mut |_| {})?;
+        }
+        Command::Maintain { end: Some(id), ask, .. } => {
+            let path = format!("/v1/maintenance/{id}");
+            client::ask(&ask.socket, Question::delete(&path), &mut |_| {})?;
+        }
+        Command::Maintain { subject, reason, minutes, drain, end: None, ask } => {
+            let request = MaintenanceRequest {
+                subject: subject.unwrap_or_default(),
+                reason,
+                for_s: minutes.map(|minutes| 60 * minutes),
+                drain,
+            };
+            let body = serde_json::to_vec(&request).map_err(|error| error.to_string())?;
+            let mark: Maintenance = client::document(&ask.socket, Question::post("/v1/maintenance", body))?;
+            show(&ask, &mark, |mark| vec![show::maintenance(mark)]);
+        }
+        Command::Audit(ask) => {
+            let mut entries: Vec<AuditEntry> = client::document(&ask.socket, Question::get("/v1/audit"))?;
+            entries.reverse();
+            show(&ask, &entries, |entries| entries.iter().map(show::audit).collect());
+        }
+        Command::Backup { file, ask } => {
+            let mut bytes = Vec::new();
+            client::ask(&ask.socket, Question::get("/v1/backup"), &mut |part| bytes.extend_from_slice(part))?;
+            fs::write(&file, bytes).map_err(|error| format!("{}: {error}", file.display()))?;
+        }
+        Command::Run(_)
+        | Command::CheckConfig(_)
+        | Command::Restore { .. }
+        | Command::Openapi
+        | Command::Completions { .. } => unreachable!("these ask no daemon"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints changes of events as they come.
+fn follow(asked: &Ask) -> Result<(), String> {
+    let mut rest = String::new();
+    client::ask(&asked.socket, Question::get("/v1/events/stream"), &mut |part| {
+        rest.push_str(&String::from_utf8_lossy(part));
+        while let Some(end) = rest.find("\n\n") {
+            let message: String = rest.drain(..end + 2).collect();
+            let field = |name: &str| message.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+            let (Some(change), Some(data)) = (field("event:"), field("data:")) else { continue };
+            if asked.json {
+                let _ = writeln!(io::stdout(), "{{\"change\":\"{change}\",\"event\":{data}}}");
+            } else if let Ok(event) = serde_json::from_str::<Event>(data) {
+                let _ = writeln!(io::stdout(), "{change}: {}", show::event(&event).join("\n"));
+            }
+        }
+    })
+}

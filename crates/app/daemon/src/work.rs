@@ -1,0 +1,278 @@
+//! Jobs carried out: threads that watch, and deployments that nothing else runs beside.
+//!
+//! ```text
+//!   next job ─ watch ──▶ looks, stands by, keeps addresses, proposes ─ something else is due: all of them end ─┐
+//!       ▲    └ deploy ─▶ alone ───────────────────────────────────────────────────────────────────────────────┤
+//!       └──────────────────────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use controller::{
+    AddressesMode, AddressesRequest, CancellationToken, ConnectOptions, DeployRequest, Fabric, Monitor, StandbyRequest,
+    Start, Store as _, Trial, Unconfirmable, Words, deploy, keep_addresses, stand_by,
+};
+use drivers::credentials::Keyring;
+use fabric::{HostId, Mac, Plan};
+use rollout::{addresses::with_learned, deploy::Precedence, standby::Standby};
+
+use crate::{
+    core::ladder::Reaction,
+    documents::Target,
+    manager::{Deployed, Job, Manager, took},
+    outcome::{outcome_words, refusal_words},
+};
+
+/// How long frames may still be under way after their senders have been stopped.
+const DRAIN: Duration = Duration::from_millis(500);
+/// How long a watcher that has ended waits before it begins again.
+const AGAIN: Duration = Duration::from_secs(5);
+/// How soon everything notices that something else is due.
+const MOMENT: Duration = Duration::from_millis(100);
+/// How long a switch may be cut off before it takes a change back.
+const GUARD: Duration = Duration::from_secs(90);
+/// How long a confirmed cable is awaited after its ports have opened.
+const CABLE_WAIT: Duration = Duration::from_secs(45);
+
+/// How switches are reached.
+pub struct Reach {
+    /// What is known of each.
+    pub keyring: Keyring,
+    /// How they are asked.
+    pub options: ConnectOptions,
+}
+
+impl Reach {
+    /// Reads the credentials that a configuration names.
+    ///
+    /// # Errors
+    /// A message that names the file and the way out.
+    pub fn read(path: &Path, options: ConnectOptions, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let keyring = controller::read_keyring(path, env).map_err(|error| error.words())?;
+        Ok(Self { keyring, options })
+    }
+}
+
+/// Carries jobs out until there is to be an end.
+pub fn work(manager: &Manager, reach: &dyn Fn() -> Arc<Reach>) {
+    loop {
+        match manager.next_job() {
+            Job::Stop => return,
+            Job::Wait => {
+                manager.wait_for_job(AGAIN);
+            }
+            Job::Watch(plan) => watch(manager, &plan, &reach()),
+            Job::Deploy { target, plan, since } => {
+                let end = bring(manager, (&target, &plan, since.as_deref()), &reach());
+                if let Err(error) = manager.deployed(&target, &plan, end) {
+                    manager.store_failed(&error);
+                    manager.wait_for_job(AGAIN);
+                }
+            }
+            Job::PutBack { plan, switches } => put_back(manager, &plan, &switches, &reach()),
+        }
+    }
+}
+
+/// Attends to a plan until something else is due.
+fn watch(manager: &Manager, plan: &Arc<Plan>, reach: &Reach) {
+    let token = CancellationToken::default();
+    let ladder = manager.config().ladder;
+    thread::scope(|scope| {
+        scope.spawn(|| look(manager, plan, reach, &token));
+        if ladder.stored == Reaction::Act && has_answers(plan) {
+            scope.spawn(|| answer(manager, plan, reach, &token));
+        }
+        if ladder.addresses == Reaction::Act && plan.topology.learning_hosts().next().is_some() {
+            scope.spawn(|| learn(manager, plan, reach, &token));
+        }
+        while !manager.wait_for_job(MOMENT) {
+            // Planning without what has failed takes a while, during which everything else goes on.
+            if let Err(error) = manager.propose_around() {
+                manager.store_failed(&error);
+                manager.wait_for_job(AGAIN);
+            }
+        }
+        token.cancel();
+        // Whoever waits for the next look sees the token at once.
+        manager.look_at_once();
+    });
+}
+
+fn has_answers(plan: &Plan) -> bool {
+    Standby::new(plan, Duration::ZERO, DRAIN).is_ok()
+}
+
+/// Lets time pass, less if it is asked to stop.
+fn rest(token: &CancellationToken, how_long: Duration) {
+    let mut left = how_long;
+    while !token.is_cancelled() && !left.is_zero() {
+        let part = left.min(MOMENT);
+        thread::sleep(part);
+        left -= part;
+    }
+}
+
+fn say(manager: &Manager, watcher: &str, words: &Words) {
+    if let Err(error) = manager.heard(watcher, words) {
+        manager.store_failed(&error);
+    }
+}
+
+/// Looks at all switches, over and over.
+fn look(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken) {
+    let known = known_addresses(manager, plan);
+    let with = with_learned(plan, &known);
+    let fabric = match Fabric::of(&with, &reach.keyring, &reach.options, token.for_requests()) {
+        Ok(fabric) => fabric,
+        Err(error) => {
+            tracing::error!("{}", error.words());
+            return;
+        }
+    };
+    let config = manager.config();
+    let every = Duration::from_secs_f64(config.watch.counters);
+    let mut monitor = Monitor::new(&with, &known, &fabric, Duration::from_secs_f64(config.watch.tables));
+    while !token.is_cancelled() {
+        monitor.begin_interval();
+        let ((), took) = took(|| monitor.look());
+        // Switches that were left in the middle of a request are no finding.
+        if token.is_cancelled() {
+            return;
+        }
+        if let Err(error) = manager.saw(&with, &monitor.report(), took) {
+            manager.store_failed(&error);
+        }
+        manager.wait_for_look(every.saturating_sub(took).max(MOMENT));
+    }
+}
+
+fn known_addresses(manager: &Manager, plan: &Plan) -> BTreeMap<Mac, HostId> {
+    manager.archive().addresses(plan).unwrap_or_else(|error| {
+        manager.store_failed(&error);
+        BTreeMap::new()
+    })
+}
+
+/// Has hosts switch over when something fails that the plan stores an answer for.
+fn answer(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken) {
+    let watch = manager.config().watch.clone();
+    let seconds = Duration::from_secs_f64;
+    let request = StandbyRequest { plan, interval: seconds(watch.standby), hold: seconds(watch.hold), drain: DRAIN };
+    while !token.is_cancelled() {
+        let result = stand_by(&request, (&reach.keyring, &reach.options), token, &mut |event| {
+            say(manager, "standby", &event.words(plan));
+        });
+        match result {
+            Ok(result) => result.words(plan).iter().for_each(|words| say(manager, "standby", words)),
+            Err(error) => tracing::error!("{}", error.words()),
+        }
+        rest(token, AGAIN);
+    }
+}
+
+/// Enters addresses that ports learn.
+fn learn(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken) {
+    let watch = manager.config().watch.clone();
+    let seconds = Duration::from_secs_f64;
+    while !token.is_cancelled() {
+        let known = known_addresses(manager, plan);
+        let request = AddressesRequest {
+            plan,
+            known: &known,
+            interval: seconds(watch.addresses),
+            age: seconds(watch.address_age),
+            mode: AddressesMode::Follow,
+        };
+        let mut remember = |known: &BTreeMap<Mac, HostId>| {
+            let kept = manager.archive().keep_addresses(plan, known);
+            kept.map_err(|error| controller::Error::Request(error.to_string()))
+        };
+        let result = keep_addresses(&request, (&reach.keyring, &reach.options), token, &mut remember, &mut |event| {
+            event.words(plan).iter().for_each(|words| say(manager, "addresses", words));
+        });
+        match result {
+            Ok(result) => result.words(plan).iter().for_each(|words| say(manager, "addresses", words)),
+            Err(error) => tracing::error!("{}", error.words()),
+        }
+        rest(token, AGAIN);
+    }
+}
+
+/// A request to deploy, as the daemon makes them.
+fn request<'a>(plan: &'a Plan, since: Option<&'a Plan>, start: Start) -> DeployRequest<'a> {
+    DeployRequest {
+        plan,
+        since,
+        start,
+        precedence: Precedence::GiveWay,
+        replaced: &[],
+        trusted: &[],
+        unconfirmed: Unconfirmable::Refuse,
+        trial: Trial::Never,
+        guard: GUARD,
+        cable_wait: CABLE_WAIT,
+    }
+}
+
+/// Brings the switches to a target.
+fn bring(manager: &Manager, (target, plan, since): (&Target, &Plan, Option<&Plan>), reach: &Reach) -> Deployed {
+    tracing::info!(target = target.number, "deploying");
+    let start = match manager.archive().journal() {
+        Ok(Some(_)) => Start::Resume,
+        Ok(None) => Start::Fresh,
+        Err(error) => return Deployed::Badly(error.words()),
+    };
+    run(manager, &request(plan, since, start), reach)
+}
+
+/// Deploys a plan once more for switches that differ from it.
+fn put_back(manager: &Manager, plan: &Plan, switches: &BTreeSet<String>, reach: &Reach) {
+    let names: Vec<&str> = switches.iter().map(String::as_str).collect();
+    tracing::info!("putting back {}", names.join(", "));
+    manager.putting_back(switches);
+    let words = |kind, text| Words { kind, subject: Some(names.join(", ")), text };
+    let told = match run(manager, &request(plan, None, Start::Fresh), reach) {
+        Deployed::Well => words("put-back", format!("{} put back to the plan", names.join(", "))),
+        Deployed::Badly(why) => words("waits", format!("{} not put back: {why}", names.join(", "))),
+        Deployed::Interrupted => return,
+    };
+    say(manager, "drift", &told);
+}
+
+fn run(manager: &Manager, request: &DeployRequest<'_>, reach: &Reach) -> Deployed {
+    let (token, over) = (CancellationToken::default(), CancellationToken::default());
+    let done = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.is_cancelled() && !manager.is_stopping() {
+                thread::sleep(MOMENT);
+            }
+            if manager.is_stopping() {
+                token.cancel();
+            }
+        });
+        let reached = (&reach.keyring, &reach.options);
+        let mut tell = |event: controller::DeployEvent<'_>| tracing::debug!(?event, "deployment");
+        let done = deploy(request, reached, manager.archive(), &token, &mut tell);
+        over.cancel();
+        done
+    });
+    match done {
+        Ok(controller::DeployResult::Ended(surveyed, outcome)) => {
+            match outcome_words(&surveyed.route.topology, &outcome) {
+                Ok(()) => Deployed::Well,
+                Err(_) if manager.is_stopping() => Deployed::Interrupted,
+                Err(why) => Deployed::Badly(why),
+            }
+        }
+        Ok(controller::DeployResult::Interrupted) => Deployed::Interrupted,
+        Ok(refused) => Deployed::Badly(refusal_words(&refused)),
+        Err(error) => Deployed::Badly(error.words()),
+    }
+}

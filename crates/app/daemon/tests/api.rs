@@ -1,0 +1,190 @@
+//! The API over TCP, by a client of a few lines: who may do what, documents, metrics, the stream, and the stored OpenAPI
+//! document.
+
+#[path = "../../cli/tests/closet/switches.rs"]
+mod switches;
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use fabric::{
+    FlowControl, Policy,
+    format::{native::parse_native, plan::write_plan},
+};
+use serde_json::Value;
+use switches::{Closet, Folder, ROOMY, ring};
+
+struct Daemon {
+    child: Child,
+    address: SocketAddr,
+    _closet: Closet,
+    folder: Folder,
+}
+
+impl Daemon {
+    fn start(word: &str) -> Self {
+        let folder = Folder::new(&format!("api-{word}"));
+        let closet = Closet::open(ROOMY);
+        folder.prepare(&ring());
+        // The SHA-256 of "sesame".
+        let digest = "d0c04f4b1951e4aeaaec8223ed2039e542f3aae805a6fa7f6d794e5afff5d272";
+        folder.write("tokens.toml", &format!("[ada]\nrole = \"approver\"\nsha256 = \"{digest}\"\n"));
+        let address = TcpListener::bind("127.0.0.1:0").and_then(|probe| probe.local_addr()).expect("a free port");
+        let path = folder.0.display();
+        folder.write(
+            "espalierd.toml",
+            &format!(
+                "state = \"{path}/state\"\ncredentials = \"{path}/credentials.toml\"\ntokens = \"{path}/tokens.toml\"\n\
+                 listen = [\"{address}\"]\n[snmp]\nport = {}\ntimeout = 0.3\nattempts = 3\n[watch]\ncounters = 1\n",
+                closet.port
+            ),
+        );
+        let child = Command::new(env!("CARGO_BIN_EXE_espalierd"))
+            .args(["run", "--config", "espalierd.toml"])
+            .current_dir(&folder.0)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program runs");
+        let daemon = Self { child, address, _closet: closet, folder };
+        let since = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            assert!(since.elapsed() < Duration::from_secs(30), "the daemon does not answer");
+            thread::sleep(Duration::from_millis(20));
+        }
+        daemon
+    }
+
+    fn send(&self, method: &str, path: &str, token: Option<&str>, body: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+        let token = token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Type: application/json\r\n{token}Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).expect("it listens");
+        stream
+    }
+
+    /// The status and the body.
+    fn ask(&self, method: &str, path: &str, token: Option<&str>, body: &[u8]) -> (u16, String) {
+        let mut text = String::new();
+        self.send(method, path, token, body).read_to_string(&mut text).expect("an answer");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
+        (status, body.to_owned())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn plan_text() -> Vec<u8> {
+    let topology = parse_native("ring.yaml", &ring()).expect("a topology");
+    let policy = Policy { flow_control: FlowControl::None, ..Policy::default() };
+    let plan = planner::plan(&topology, &policy, None).expect("a plan");
+    let mut text = Vec::new();
+    write_plan(&plan, &mut text).expect("a plan");
+    text
+}
+
+#[test]
+fn a_token_says_who_may_do_what() {
+    let daemon = Daemon::start("roles");
+    let plan = plan_text();
+    let propose = "/v1/proposals?reason=first%20plan";
+    for (method, path, token, body, status) in [
+        ("GET", "/v1/status", None, &b""[..], 200),
+        ("GET", "/v1/status", Some("wrong"), b"", 401),
+        ("GET", "/healthz", Some("wrong"), b"", 200),
+        ("POST", propose, None, &plan, 403),
+        ("POST", propose, Some("sesame"), b"no plan", 400),
+        ("POST", propose, Some("sesame"), &plan, 200),
+        ("POST", "/v1/proposals/1/approve", None, b"", 403),
+        ("POST", "/v1/proposals/9/approve", Some("sesame"), b"", 404),
+        ("POST", "/v1/target/retry", Some("sesame"), b"", 403),
+        ("GET", "/v1/backup", Some("sesame"), b"", 403),
+        ("POST", "/v1/maintenance", Some("sesame"), b"{\"subject\":\"s0\",\"reason\":\"x\",\"why\":1}", 422),
+        ("POST", "/v1/maintenance", Some("sesame"), b"{\"subject\":\"s0\",\"reason\":\"x\"}", 200),
+        ("DELETE", "/v1/maintenance/1", Some("sesame"), b"", 204),
+        ("DELETE", "/v1/maintenance/1", Some("sesame"), b"", 404),
+        ("POST", "/v1/proposals/1/withdraw", Some("sesame"), b"", 200),
+        ("POST", "/v1/proposals/1/approve", Some("sesame"), b"", 409),
+        ("GET", "/v1/plans/none", None, b"", 404),
+        ("GET", "/v1/nothing", None, b"", 404),
+    ] {
+        let (found, text) = daemon.ask(method, path, token, body);
+        assert_eq!(found, status, "{method} {path}: {text}");
+    }
+    let (_, audit) = daemon.ask("GET", "/v1/audit", None, b"");
+    let audit: Vec<Value> = serde_json::from_str(&audit).expect("JSON");
+    assert!(audit.iter().all(|entry| entry["who"] == "ada"), "{audit:?}");
+    assert_eq!(audit.len(), 4, "{audit:?}");
+    // Nothing of a token is anywhere.
+    let kept = fs::read(daemon.folder.0.join("state/espalierd.sqlite")).expect("a file");
+    assert!(!kept.windows(6).any(|window| window == b"sesame"));
+}
+
+#[test]
+fn plans_come_back_as_they_were_and_events_are_streamed() {
+    let daemon = Daemon::start("stream");
+    let plan = plan_text();
+    let (_, proposal) = daemon.ask("POST", "/v1/proposals?reason=x", Some("sesame"), &plan);
+    let proposal: Value = serde_json::from_str(&proposal).expect("JSON");
+    let digest = proposal["plan"].as_str().expect("a digest");
+    let (status, kept) = daemon.ask("GET", &format!("/v1/plans/{digest}"), None, b"");
+    assert_eq!((status, kept.as_bytes() == plan), (200, true));
+
+    let stream = daemon.send("GET", "/v1/events/stream", None, b"");
+    let (status, _) = daemon.ask("POST", "/v1/proposals/1/approve", Some("sesame"), b"");
+    assert_eq!(status, 200);
+    // A switch that falls silent is an event.
+    let since = Instant::now();
+    loop {
+        let (_, text) = daemon.ask("GET", "/v1/status", None, b"");
+        let status: Value = serde_json::from_str(&text).expect("JSON");
+        if status["as_planned"] == 4 {
+            break;
+        }
+        assert!(since.elapsed() < Duration::from_secs(60), "{text}");
+        thread::sleep(Duration::from_millis(50));
+    }
+    daemon._closet.do_it("s1 silent");
+    let mut lines = BufReader::new(stream).lines();
+    let data = loop {
+        let line = lines.next().expect("the stream goes on").expect("text");
+        if line == "event: opened" {
+            let rest: Vec<String> = lines.by_ref().take(2).map(|line| line.expect("text")).collect();
+            break rest.into_iter().find_map(|line| line.strip_prefix("data: ").map(str::to_owned)).expect("data");
+        }
+    };
+    let event: Value = serde_json::from_str(&data).expect("JSON");
+    assert_eq!((event["kind"].as_str(), event["subject"].as_str()), (Some("unreachable"), Some("s1")), "{data}");
+    let (_, metrics) = daemon.ask("GET", "/metrics", None, b"");
+    assert!(metrics.contains("espalierd_target_deployed 1.0\n") && metrics.ends_with("# EOF\n"), "{metrics}");
+    let (_, page) = daemon.ask("GET", "/", None, b"");
+    assert!(page.contains("<h1 class=\"critical\">1 thing needs a person</h1>"), "{page}");
+}
+
+#[test]
+fn the_stored_openapi_document_is_that_of_the_program() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json");
+    let found = espalierd::api::openapi::document();
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &found).expect("it can be written");
+    }
+    let stored = fs::read_to_string(&path).expect("a file");
+    assert!(stored == found, "{} is another: BLESS=1 takes what the program has", path.display());
+}

@@ -1,0 +1,384 @@
+//! Scenarios: what people and switches do, line by line, and what the daemon says to it.
+//!
+//! ```text
+//!   > plan plan.json --resilience 1     a plan of the ring of four switches
+//!   > start                                 the daemon, over switches that answer SNMP on loopback
+//!   > propose plan.json --reason first      a command of espalierd; what it prints follows
+//!   > wait 4 of 4 switches hold the plan    until the status has a line with these words
+//!   > s0 cuts                               the cable at s0:p1 loses its carrier
+//! ```
+//! `BLESS=1` writes what is printed into the files.
+
+#[path = "../../cli/tests/closet/switches.rs"]
+mod switches;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::atomic::Ordering,
+    thread,
+    time::{Duration, Instant},
+};
+
+use fabric::{
+    FlowControl, Plan, Policy, Resilience, VlanId, VlanPool,
+    format::{native::parse_native, plan::write_plan},
+};
+use switches::{Closet, Folder, ROOMY, ring};
+
+/// How long something may take to show.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+struct Stage {
+    folder: Folder,
+    closet: Closet,
+    daemon: Option<Child>,
+    writes: usize,
+}
+
+impl Stage {
+    fn new(word: &str, config: &str) -> Self {
+        let folder = Folder::new(&format!("daemon-{word}"));
+        let closet = Closet::open(ROOMY);
+        folder.prepare(&ring());
+        let path = folder.0.display();
+        folder.write(
+            "espalierd.toml",
+            &format!(
+                "state = \"{path}/state\"\ncredentials = \"{path}/credentials.toml\"\nlisten = [\"{path}/socket\"]\n\n\
+                 [snmp]\nport = {}\ntimeout = 0.3\nattempts = 3\n\n\
+                 [watch]\ncounters = 1\ntables = 1\nstandby = 0.05\nhold = 0.5\n{config}",
+                closet.port
+            ),
+        );
+        Self { folder, closet, daemon: None, writes: 0 }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.0.join(name)
+    }
+
+    fn espalierd(&self, words: &[String]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_espalierd"));
+        command.args(words).current_dir(&self.folder.0);
+        match words[0].as_str() {
+            "check-config" | "restore" => command.args(["--config", "espalierd.toml"]),
+            _ => command.args(["--socket", "socket"]),
+        };
+        command.output().expect("the program runs")
+    }
+
+    fn start(&mut self) -> String {
+        let log = fs::File::options().create(true).append(true).open(self.file("log")).expect("a file");
+        let mut daemon = Command::new(env!("CARGO_BIN_EXE_espalierd"))
+            .args(["run", "--config", "espalierd.toml"])
+            .current_dir(&self.folder.0)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("the program runs");
+        let since = Instant::now();
+        while !self.espalierd(&["targets".to_owned()]).status.success() {
+            if daemon.try_wait().expect("a process").is_some() {
+                // What it says last is why.
+                let log = fs::read_to_string(self.file("log")).expect("a file");
+                return format!("{}\n", log.lines().last().unwrap_or_default());
+            }
+            assert!(since.elapsed() < WAIT_MAX, "the daemon does not answer: {}", self.log());
+            thread::sleep(Duration::from_millis(20));
+        }
+        self.daemon = Some(daemon);
+        String::new()
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.file("log")).unwrap_or_default()
+    }
+
+    fn end(&mut self, signal: rustix::process::Signal) {
+        let mut daemon = self.daemon.take().expect("it was started");
+        let pid = rustix::process::Pid::from_child(&daemon);
+        rustix::process::kill_process(pid, signal).expect("it runs");
+        daemon.wait().expect("it ends");
+    }
+
+    /// Carries a line out, and returns what it prints.
+    fn play(&mut self, line: &str) -> String {
+        let words = words_of(line);
+        let rest = || line.split_once(' ').map_or("", |(_, rest)| rest);
+        match words[0].as_str() {
+            "plan" => {
+                plan(&self.file(&words[1]), &words[2..]);
+                String::new()
+            }
+            "start" => self.start(),
+            "stop" => {
+                self.end(rustix::process::Signal::TERM);
+                String::new()
+            }
+            "kill" => {
+                self.end(rustix::process::Signal::KILL);
+                String::new()
+            }
+            "hang-up" => {
+                let daemon = self.daemon.as_ref().expect("it was started");
+                let pid = rustix::process::Pid::from_child(daemon);
+                rustix::process::kill_process(pid, rustix::process::Signal::HUP).expect("it runs");
+                String::new()
+            }
+            "wait" => {
+                self.wait(&["status".to_owned()], rest());
+                String::new()
+            }
+            // Until a target is deployed and all switches have been looked at since.
+            "wait-deployed" => {
+                self.wait(&["targets".to_owned()], &format!("target {}: ", words[1]));
+                self.wait_for(&["status".to_owned()], &|text| {
+                    let mut lines = text.lines();
+                    let is_deployed = lines.next().is_some_and(|line| {
+                        line.starts_with(&format!("target {}: ", words[1])) && line.ends_with("; deployed")
+                    });
+                    is_deployed && lines.next().is_some_and(|line| line.contains(" switches hold the plan, at "))
+                });
+                String::new()
+            }
+            "wait-proposals" => {
+                self.wait(&["proposals".to_owned(), "--all".to_owned()], rest());
+                String::new()
+            }
+            "wait-log" => {
+                let since = Instant::now();
+                while !self.log().contains(rest()) {
+                    assert!(since.elapsed() < WAIT_MAX, "{line}: {}", self.log());
+                    thread::sleep(Duration::from_millis(20));
+                }
+                String::new()
+            }
+            "wait-unanswered" => {
+                let number: usize = words[1][1..].parse().expect("a switch");
+                let since = Instant::now();
+                while self.closet.unanswered[number].load(Ordering::SeqCst) == 0 {
+                    assert!(since.elapsed() < WAIT_MAX, "nobody asks {}: {}", words[1], self.log());
+                    thread::sleep(Duration::from_millis(5));
+                }
+                String::new()
+            }
+            "second" => {
+                let mut second = Command::new(env!("CARGO_BIN_EXE_espalierd"));
+                let output = second.args(["run", "--config", "espalierd.toml"]).current_dir(&self.folder.0).output();
+                let output = output.expect("the program runs");
+                let told = String::from_utf8(output.stderr).expect("text");
+                let pid = self.daemon.as_ref().expect("it was started").id().to_string();
+                told.replace(&pid, "PID") + &format!("? {}\n", output.status.code().expect("it ends by itself"))
+            }
+            "rest" => {
+                thread::sleep(Duration::from_secs_f64(words[1].parse().expect("seconds")));
+                String::new()
+            }
+            "writes" => {
+                let writes = self.closet.writes.load(Ordering::SeqCst);
+                let since = writes - self.writes;
+                self.writes = writes;
+                match since {
+                    0 => "nothing was written to a switch\n".to_owned(),
+                    _ => "switches were written to\n".to_owned(),
+                }
+            }
+            "write" => {
+                self.folder.write(&words[1], &words[2..].join(" ").replace("\\n", "\n"));
+                String::new()
+            }
+            "append" => {
+                let before = fs::read_to_string(self.file(&words[1])).expect("a file");
+                self.folder.write(&words[1], &(before + &words[2..].join(" ").replace("\\n", "\n")));
+                String::new()
+            }
+            "lose-store" => {
+                for name in ["espalierd.sqlite", "espalierd.sqlite-wal", "espalierd.sqlite-shm"] {
+                    // A log may be folded in already.
+                    let _ = fs::remove_file(self.file("state").join(name));
+                }
+                String::new()
+            }
+            word if word.len() == 2 && word.starts_with('s') => {
+                self.closet.do_it(line);
+                String::new()
+            }
+            _ => {
+                let output = self.espalierd(&words);
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+                let mut told = text(&output.stdout) + &text(&output.stderr);
+                match output.status.code() {
+                    Some(0) => {}
+                    code => told.push_str(&format!("? {}\n", code.expect("it ends by itself"))),
+                }
+                told
+            }
+        }
+    }
+
+    fn wait(&self, command: &[String], words: &str) {
+        self.wait_for(command, &|text| text.contains(words));
+    }
+
+    fn wait_for(&self, command: &[String], is_said: &dyn Fn(&str) -> bool) {
+        let since = Instant::now();
+        loop {
+            let output = self.espalierd(command);
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            if is_said(&text) {
+                return;
+            }
+            if since.elapsed() > WAIT_MAX {
+                let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+                panic!("nobody says what is waited for: {text}{errors}\n{}", self.log());
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            // It may have ended.
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+}
+
+/// Words of a line; those in single quotes are one.
+fn words_of(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (at, part) in line.split('\'').enumerate() {
+        match at % 2 {
+            0 => words.extend(part.split_whitespace().map(str::to_owned)),
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
+}
+
+/// Writes a plan of the ring.
+fn plan(path: &Path, options: &[String]) {
+    let topology = parse_native("ring.yaml", &ring()).expect("a topology");
+    let mut policy = Policy { flow_control: FlowControl::None, ..Policy::default() };
+    for pair in options.chunks(2) {
+        match (pair[0].as_str(), pair[1].as_str()) {
+            ("--resilience", "1") => policy.resilience = Resilience::OneLink,
+            ("--vlans", from) => {
+                let first = VlanId::new(from.parse().expect("a number")).expect("a VLAN");
+                policy.vlans = VlanPool { first, ..policy.vlans.clone() };
+            }
+            other => panic!("nobody knows {other:?}"),
+        }
+    }
+    let plan: Plan = planner::plan(&topology, &policy, None).expect("a plan");
+    let mut text = Vec::new();
+    write_plan(&plan, &mut text).expect("a plan");
+    fs::write(path, text).expect("it can be written");
+}
+
+/// Text without what differs from run to run: moments, digests, folders, generations, durations.
+fn masked(text: &str, folder: &Path) -> String {
+    let text = text.replace(&folder.display().to_string(), "FOLDER");
+    let mut lines = String::new();
+    for line in text.lines() {
+        let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        for at in 0..words.len() {
+            let bare = words[at].trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned();
+            let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+            let is_digest = bare.len() == 12 && bare.chars().all(is_hex) && bare.chars().any(|c| c.is_ascii_digit());
+            if is_digest {
+                words[at] = words[at].replace(&bare, "DIGEST");
+            }
+            // How long something has lasted: "for 3 s".
+            let is_span =
+                at > 0 && words[at - 1] == "for" && bare.chars().all(|c| c.is_ascii_digit()) && !bare.is_empty();
+            if is_span && words.get(at + 1).is_some_and(|unit| unit.starts_with('s')) {
+                words[at] = "N".to_owned();
+            }
+            let is_date = bare.len() == 10 && bare.split('-').count() == 3 && bare.starts_with("20");
+            if is_date && words.get(at + 2).is_some_and(|zone| zone.starts_with("UTC")) {
+                let tail = words[at + 2]["UTC".len()..].to_owned();
+                words[at] = words[at].replace(&bare, "MOMENT") + &tail;
+                words[at + 1].clear();
+                words[at + 2].clear();
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        let indent = line.len() - line.trim_start().len();
+        lines.push_str(&" ".repeat(indent));
+        lines.push_str(&words.join(" "));
+        lines.push('\n');
+    }
+    lines
+}
+
+fn scenario(word: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios").join(format!("{word}.txt"));
+    let text = fs::read_to_string(&path).expect("a scenario");
+    let config: String =
+        text.lines().filter_map(|line| line.strip_prefix("config: ")).map(|line| format!("{line}\n")).collect();
+    let mut stage = Stage::new(word, &config);
+    let mut played = String::new();
+    for line in text.lines() {
+        if let Some(command) = line.strip_prefix("> ") {
+            played.push_str(&format!("{line}\n"));
+            let told = stage.play(command);
+            played.push_str(&masked(&told, &stage.folder.0));
+        } else if line.starts_with('#') || line.starts_with("config: ") || line.is_empty() {
+            played.push_str(&format!("{line}\n"));
+        }
+    }
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, played).expect("it can be written");
+    } else {
+        assert_eq!(played, text, "{}: BLESS=1 takes what is printed\n{}", path.display(), stage.log());
+    }
+}
+
+macro_rules! scenarios {
+    ($($name:ident),* $(,)?) => {
+        $(
+            #[test]
+            fn $name() {
+                scenario(&stringify!($name).replace('_', "-"));
+            }
+        )*
+
+        #[test]
+        fn every_scenario_is_played() {
+            let known: Vec<String> = [$(stringify!($name)),*].iter().map(|name| name.replace('_', "-")).collect();
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+            for entry in fs::read_dir(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
+                assert!(known.contains(&stem), "{} is played by no test", path.display());
+            }
+        }
+    };
+}
+
+scenarios!(
+    approval_race,
+    author_forbidden,
+    bad_configuration,
+    dead_switch,
+    drift_reported,
+    drift_twice,
+    failed_deployment,
+    first_plan,
+    flapping_cable,
+    killed_deployment,
+    lost_store,
+    maintenance,
+    rollback,
+    second_daemon,
+    silent_switch,
+    stored_answer,
+    unchanged_restart,
+    unprotected_cable,
+);
