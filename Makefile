@@ -22,7 +22,7 @@ help:
 
 build:
 	@tools/setup build
-	cargo build --release --locked -p espalier $(RI2N)
+	cargo build --release --locked -p espalier -p espalierd $(RI2N)
 
 demo:
 	@tools/setup lab
@@ -111,6 +111,11 @@ install: build
 	$(ESPALIER) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/espalier
 	$(ESPALIER) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_espalier
 	$(ESPALIER) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/espalier.fish
+	install -D -m 755 target/release/espalierd $(DESTDIR)$(PREFIX)/bin/espalierd
+	target/release/espalierd man $(DESTDIR)$(PREFIX)/share/man/man1
+	target/release/espalierd completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/espalierd
+	target/release/espalierd completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_espalierd
+	target/release/espalierd completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/espalierd.fish
 	install -D -m 755 target/release/ri2n $(DESTDIR)$(PREFIX)/bin/ri2n
 	install -D -m 755 target/release/libri2n_preload.so $(DESTDIR)$(PREFIX)/lib/ri2n/libri2n_preload.so
 	crates/ri2n/c/build-library target/release/libri2n_c.a $(DESTDIR)$(PREFIX)/lib $(PREFIX)
@@ -122,6 +127,8 @@ install: build
 		> $(DESTDIR)$(PREFIX)/lib/systemd/system/ri2n-proxy@.service
 	sed 's|/usr/local|$(PREFIX)|' crates/lab/systemd/espalier-switchd.service \
 		> $(DESTDIR)$(PREFIX)/lib/systemd/system/espalier-switchd.service
+	sed 's|/usr/local|$(PREFIX)|' crates/app/daemon/systemd/espalierd.service \
+		> $(DESTDIR)$(PREFIX)/lib/systemd/system/espalierd.service
 	target/release/ri2n man $(DESTDIR)$(PREFIX)/share/man/man1
 	target/release/ri2n completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ri2n
 	target/release/ri2n completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_ri2n

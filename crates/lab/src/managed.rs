@@ -20,6 +20,7 @@
 //! ends with the lab. Credentials are no secret, as nothing but the lab can reach the agents.
 
 mod plane;
+mod traps;
 
 use std::{
     fmt::Write as _,
@@ -50,7 +51,7 @@ use switchd::agent::{
     StaticConfig, Switch, User, VlanConfig,
 };
 
-use self::plane::Plane;
+use self::{plane::Plane, traps::Traps};
 pub use crate::management::CONTROLLER;
 use crate::{
     Backend, Lab, LabError,
@@ -266,6 +267,7 @@ pub fn serve(name: &str, stop: &AtomicBool) -> Result<(), LabError> {
                     failed.fetch_or(server.is_err(), Ordering::SeqCst);
                     ready.wait();
                     let mut server = server?;
+                    let mut traps = Traps::new();
                     while !stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
                         step(&mut server).context("serve", &layout.switches[switch].name, "answer").inspect_err(
                             // The others go on, so this is the only word of it until they end, if anybody reads it.
@@ -274,6 +276,7 @@ pub fn serve(name: &str, stop: &AtomicBool) -> Result<(), LabError> {
                                 let _ = io::Write::write_all(&mut io::stderr().lock(), words.as_bytes());
                             },
                         )?;
+                        tell_links(&mut server, &mut traps);
                     }
                     Ok(())
                 })
@@ -369,6 +372,14 @@ fn step(server: &mut Agent) -> io::Result<()> {
     switch.handle_tick(now_ms);
     let up_cs = switch.up_cs(now_ms);
     switch.plane().poll(now_ms, up_cs)
+}
+
+/// Tells the manager of links that have changed.
+fn tell_links(server: &mut Agent, traps: &mut Traps) {
+    let now_ms = server.now_ms();
+    let switch = server.engine().responder();
+    let (facts, up_cs, running) = (switch.facts().clone(), switch.up_cs(now_ms), switch.plane().running().to_vec());
+    traps.tell(server.socket(), &facts, up_cs, &running);
 }
 
 fn access(engine_id: &[u8]) -> Access {

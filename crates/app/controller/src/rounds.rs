@@ -21,6 +21,8 @@ pub(crate) struct Rounds<T> {
 struct Inner<T> {
     due: BTreeSet<(Instant, usize)>,
     orders: Vec<Option<T>>,
+    /// Those that were hastened while they were in somebody's hands.
+    again: BTreeSet<usize>,
     state: RoundState,
 }
 
@@ -30,11 +32,22 @@ enum RoundState {
     Ended,
 }
 
+impl<T> Inner<T> {
+    /// Whether it waited, and so comes up now.
+    fn bring_forward(&mut self, at: usize, now: Instant) -> bool {
+        let Some(waiting) = self.due.iter().copied().find(|(_, waiting)| *waiting == at) else { return false };
+        self.due.remove(&waiting);
+        self.due.insert((now.min(waiting.0), at));
+        true
+    }
+}
+
 impl<T: Clone> Rounds<T> {
     /// So many things, all due now and then each `interval` after it was done.
     pub(crate) fn new(count: usize, interval: Duration, now: Instant) -> Self {
         let due = (0..count).map(|at| (now + interval, at)).collect();
-        let inner = Inner { due, orders: (0..count).map(|_| None).collect(), state: RoundState::Running };
+        let orders = (0..count).map(|_| None).collect();
+        let inner = Inner { due, orders, again: BTreeSet::new(), state: RoundState::Running };
         Self { inner: Mutex::new(inner), changed: Condvar::new(), interval }
     }
 
@@ -66,7 +79,7 @@ impl<T: Clone> Rounds<T> {
     /// Puts one back that was done by its order of this turn; at once, if it has been given another since.
     pub(crate) fn done(&self, at: usize, turn: u64, turn_of: impl Fn(&T) -> u64) {
         let mut inner = self.lock();
-        let newer = inner.orders[at].as_ref().is_some_and(|order| turn_of(order) != turn);
+        let newer = inner.orders[at].as_ref().is_some_and(|order| turn_of(order) != turn) || inner.again.remove(&at);
         let now = Instant::now();
         inner.due.insert((if newer { now } else { now + self.interval }, at));
         self.changed.notify_one();
@@ -76,10 +89,17 @@ impl<T: Clone> Rounds<T> {
     pub(crate) fn order(&self, at: usize, order: T, now: Instant) {
         let mut inner = self.lock();
         inner.orders[at] = Some(order);
-        if let Some(waiting) = inner.due.iter().copied().find(|(_, waiting)| *waiting == at) {
-            inner.due.remove(&waiting);
-            inner.due.insert((now, at));
+        inner.bring_forward(at, now);
+        self.changed.notify_one();
+    }
+
+    /// Has one come up at once, with the order that it has; one that is in somebody's hands comes up again as soon as it is done.
+    pub(crate) fn hasten(&self, at: usize, now: Instant) {
+        let mut inner = self.lock();
+        if at < inner.orders.len() && !inner.bring_forward(at, now) {
+            inner.again.insert(at);
         }
+        drop(inner);
         self.changed.notify_one();
     }
 
@@ -98,6 +118,20 @@ mod tests {
     };
 
     use super::*;
+
+    /// The interval is an hour: whatever comes up was hastened, also what was in somebody's hands then.
+    #[test]
+    fn what_is_hastened_comes_up_at_once() {
+        let rounds = Rounds::<u64>::new(2, Duration::from_secs(3600), Instant::now());
+        rounds.hasten(1, Instant::now());
+        assert_eq!(rounds.next(), Some((1, None)));
+        rounds.hasten(1, Instant::now());
+        rounds.done(1, 0, |order| *order);
+        assert_eq!(rounds.next(), Some((1, None)));
+        rounds.done(1, 0, |order| *order);
+        rounds.hasten(0, Instant::now());
+        assert_eq!(rounds.next(), Some((0, None)));
+    }
 
     #[test]
     fn orders_come_first_and_nothing_is_in_two_hands() {
@@ -123,6 +157,8 @@ mod tests {
             }
             for at in 0..things {
                 rounds.order(at, 7, Instant::now());
+                rounds.hasten(at, Instant::now());
+                rounds.hasten(things, Instant::now());
             }
             while done.load(Ordering::SeqCst) < 3 * things {
                 thread::yield_now();

@@ -38,7 +38,7 @@ use crate::{
 };
 
 /// How `standby` behaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct StandbyRequest<'a> {
     /// The plan, which must store answers to failures.
     pub plan: &'a Plan,
@@ -48,6 +48,8 @@ pub struct StandbyRequest<'a> {
     pub hold: Duration,
     /// How long frames may still be under way after their senders have been stopped.
     pub drain: Duration,
+    /// Switches that may have news, such as those that sent a trap: they are looked at without waiting for the interval.
+    pub hints: Option<&'a Mutex<mpsc::Receiver<SwitchId>>>,
 }
 
 /// Something that happens while standing by.
@@ -120,7 +122,7 @@ pub fn stand_by(
     devices.iter_mut().for_each(|device| device.entries.retain(|(_, mac), _| changing.is_of_bond(*mac)));
     let (links, stopped) = standby.prepared();
     events(StandbyEvent::Ready { links, stopped, bonds: bonds.len() });
-    let watch = Watch { plan, fabric: &fabric, mark, interval: request.interval };
+    let watch = Watch { plan, fabric: &fabric, mark, interval: request.interval, hints: request.hints };
     Ok(watch.attend((&mut standby, &mut bonds), devices, token, events))
 }
 
@@ -143,11 +145,24 @@ struct Report {
     seen: Result<Glance, Fault>,
 }
 
+/// Has switches looked at that may have news.
+fn follow(hints: &Mutex<mpsc::Receiver<SwitchId>>, rounds: &Rounds<DesiredState>, over: &CancellationToken) {
+    let hints = hints.lock().unwrap_or_else(PoisonError::into_inner);
+    while !over.is_cancelled() {
+        match hints.recv_timeout(MOMENT) {
+            Ok(switch) => rounds.hasten(switch.index(), Instant::now()),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
 struct Watch<'a> {
     plan: &'a Plan,
     fabric: &'a Fabric<'a>,
     mark: Mark,
     interval: Duration,
+    hints: Option<&'a Mutex<mpsc::Receiver<SwitchId>>>,
 }
 
 impl Watch<'_> {
@@ -169,7 +184,13 @@ impl Watch<'_> {
                 scope.spawn(move || self.mind(&devices, &rounds, &reports));
             }
             drop(reports);
+            let over = CancellationToken::default();
+            if let Some(hints) = self.hints {
+                let (rounds, over) = (Arc::clone(&rounds), over.clone());
+                scope.spawn(move || follow(hints, &rounds, &over));
+            }
             let led = self.lead(deciders, &rounds, &inbox, token, events);
+            over.cancel();
             rounds.end();
             led
         })

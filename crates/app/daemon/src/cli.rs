@@ -134,6 +134,13 @@ pub(crate) enum Command {
     /// Print the OpenAPI document of the API.
     #[command(after_help = "Example:\n  espalierd openapi > openapi.json")]
     Openapi,
+    /// Write manual pages to a folder.
+    #[command(after_help = "Example:\n  espalierd man /usr/local/share/man/man1")]
+    Man {
+        /// The folder.
+        #[arg(value_name = "DIRECTORY")]
+        directory: PathBuf,
+    },
     /// Print a completion script for a shell.
     #[command(after_help = "Example:\n  espalierd completions bash > /etc/bash_completion.d/espalierd")]
     Completions {

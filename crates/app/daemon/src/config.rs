@@ -47,7 +47,7 @@ pub struct Snmp {
     pub parallel: usize,
 }
 
-/// How often switches are looked at, in seconds.
+/// How switches are watched, and how often, in seconds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WatchConfig {
@@ -55,6 +55,8 @@ pub struct WatchConfig {
     pub counters: f64,
     /// Whole tables, unless something has changed before.
     pub tables: f64,
+    /// Address and port where switches send traps, whose senders are looked at without waiting; none are taken unless given.
+    pub traps: Option<std::net::SocketAddr>,
     /// Ports of cables that a stored answer is for.
     pub standby: f64,
     /// For how long a cable must carry again before hosts return to it.
@@ -108,7 +110,15 @@ impl Default for Snmp {
 
 impl Default for WatchConfig {
     fn default() -> Self {
-        Self { counters: 30.0, tables: 300.0, standby: 0.5, hold: 10.0, addresses: 5.0, address_age: 300.0 }
+        Self {
+            counters: 30.0,
+            tables: 300.0,
+            traps: None,
+            standby: 0.5,
+            hold: 10.0,
+            addresses: 5.0,
+            address_age: 300.0,
+        }
     }
 }
 
@@ -147,7 +157,7 @@ impl Config {
             let there: Vec<&str> = there.iter().map(|reaction| reaction.word()).collect();
             return Err(format!("ladder.{kind} = \"{}\": write {}", chosen.word(), there.join(" or ")));
         }
-        let WatchConfig { counters, tables, standby, hold, addresses, address_age } = self.watch;
+        let WatchConfig { counters, tables, standby, hold, addresses, address_age, traps: _ } = self.watch;
         let bounds = [
             ("watch.counters", counters, 1.0, 3600.0),
             ("watch.tables", tables, 1.0, 86_400.0),

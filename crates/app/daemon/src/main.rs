@@ -37,6 +37,9 @@ fn main() -> ExitCode {
         Command::CheckConfig(config) => check(&config.path),
         Command::Restore { file, config } => restore(&config.path, &file),
         Command::Openapi => print(&openapi::document()),
+        Command::Man { directory } => {
+            man(&directory).map_err(|error| (REFUSED, format!("{}: {error}", directory.display())))
+        }
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "espalierd", &mut io::stdout());
             Ok(ExitCode::SUCCESS)
@@ -59,6 +62,14 @@ fn log() {
         Some(_) => lines.without_time().with_ansi(false).init(),
         None => lines.with_ansi(io::stderr().is_terminal()).init(),
     }
+}
+
+/// Writes a manual page for each command.
+fn man(directory: &Path) -> io::Result<ExitCode> {
+    fs::create_dir_all(directory)?;
+    let command = Cli::command().disable_help_subcommand(true);
+    clap_mangen::generate_to(command, directory)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 type Done = Result<ExitCode, (u8, String)>;
@@ -171,6 +182,7 @@ fn ask(command: Command) -> Result<ExitCode, String> {
         | Command::CheckConfig(_)
         | Command::Restore { .. }
         | Command::Openapi
+        | Command::Man { .. }
         | Command::Completions { .. } => unreachable!("these ask no daemon"),
     }
     Ok(ExitCode::SUCCESS)

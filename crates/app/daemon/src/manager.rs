@@ -9,12 +9,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock},
+    net::IpAddr,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, mpsc},
     time::{Duration, Instant},
 };
 
 use controller::{StatusReport, Words};
-use fabric::Plan;
+use fabric::{Plan, SwitchId};
 use rollout::diagnose::{Cause, Diagnosis, Urgency};
 use thiserror::Error;
 
@@ -140,11 +141,15 @@ struct Inner {
     asked_back: BTreeSet<String>,
     /// What has failed without a stored answer, by the last look.
     failed: Parts,
+    /// Switches that did not answer at the last look.
+    silent: Vec<String>,
     /// Parts without which there was no plan, so that it is not tried again and again.
     hopeless: Option<Vec<String>>,
     look_at_once: bool,
     looked: Looked,
     doing: &'static str,
+    /// Whoever stands by is told of switches that may have news.
+    hints: Option<mpsc::Sender<SwitchId>>,
     stop: bool,
 }
 
@@ -222,6 +227,30 @@ impl Manager {
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Switches that may have news, from now on; whoever was told before is not told any more.
+    pub fn hints(&self) -> mpsc::Receiver<SwitchId> {
+        let (sender, receiver) = mpsc::channel();
+        self.inner().hints = Some(sender);
+        receiver
+    }
+
+    /// Takes that something came from this address that may be news; nothing of it is believed but that.
+    pub fn hint(&self, from: IpAddr) {
+        let mut inner = self.inner();
+        let Some((_, plan)) = &inner.held else { return };
+        let topology = &plan.topology;
+        let Some(switch) = topology.switch_ids().find(|switch| topology.switch(*switch).mgmt == Some(from)) else {
+            return;
+        };
+        // Nobody may be standing by.
+        if inner.hints.as_ref().is_some_and(|hints| hints.send(switch).is_err()) {
+            inner.hints = None;
+        }
+        inner.look_at_once = true;
+        drop(inner);
+        self.due.notify_all();
     }
 
     // Jobs.
@@ -361,6 +390,8 @@ impl Manager {
         conditions.extend(inner.decide_drift(now_s, plan, &report.diagnoses, &config, &marks));
         let kept = |kind: &str| !kinds::ALL.contains(&kind) || kind == kinds::RETURNED;
         inner.failed = Parts::unprotected(&report.diagnoses);
+        let silent = plan.topology.switches().iter().zip(&report.seen).filter(|(_, seen)| seen.is_err());
+        inner.silent = silent.map(|(switch, _)| switch.name.clone()).collect();
         let recorded = self.record(&mut inner, now_s, conditions, &kept);
         // What could be kept shows that the store works again.
         let recorded = recorded.and_then(|()| self.record(&mut inner, now_s, Vec::new(), &|kind| kind == kinds::STORE));
@@ -509,7 +540,15 @@ impl Manager {
     pub fn approve(&self, id: u64, by: &str) -> Result<Proposal, Refused> {
         let rules = self.config().approval;
         let mut proposal = self.find_proposal(id)?;
-        let parent = self.inner().target_number();
+        let (parent, silent) = {
+            let inner = self.inner();
+            (inner.target_number(), inner.silent.join(", "))
+        };
+        if !silent.is_empty() {
+            return Err(Refused::Conflict(format!(
+                "a deployment needs every switch, and these do not answer: {silent}; power them on or replace them, and approve then"
+            )));
+        }
         let now_s = self.now_s();
         let is_last = match approve(&mut proposal, by, now_s, parent, rules) {
             Err(stale @ NotApproved::Stale { .. }) => {

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::Write as _,
+    net::{SocketAddr, UdpSocket},
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock},
@@ -119,6 +120,7 @@ pub fn run(path: &Path) -> Result<(), String> {
         tokens,
         own_uid: geteuid().as_raw(),
     });
+    let traps = manager.config().watch.traps.map(trap_socket).transpose()?;
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|error| format!("signals: {error}"))?;
     let serving = Serving::open(&places, &shared)?;
     let reach = RwLock::new(Arc::new(reach));
@@ -129,6 +131,9 @@ pub fn run(path: &Path) -> Result<(), String> {
     let handle = signals.handle();
     thread::scope(|scope| {
         scope.spawn(|| beat(&manager));
+        if let Some(traps) = &traps {
+            scope.spawn(|| hear(traps, &manager));
+        }
         scope.spawn(|| {
             for signal in signals.forever() {
                 if signal != SIGHUP {
@@ -145,6 +150,26 @@ pub fn run(path: &Path) -> Result<(), String> {
     });
     drop(serving);
     Ok(())
+}
+
+/// How soon whoever waits for traps notices that the daemon is to end.
+const TRAP_WAIT: Duration = Duration::from_millis(100);
+
+fn trap_socket(address: SocketAddr) -> Result<UdpSocket, String> {
+    let opened = UdpSocket::bind(address);
+    let opened = opened.and_then(|socket| socket.set_read_timeout(Some(TRAP_WAIT)).map(|()| socket));
+    opened.map_err(|error| format!("watch.traps = \"{address}\": {error}"))
+}
+
+/// Takes traps as hints: whoever sends one is asked, whatever it says. A forged one costs a look.
+fn hear(traps: &UdpSocket, manager: &Manager) {
+    let mut datagram = [0; 1];
+    while !manager.is_stopping() {
+        // An error is that nothing came, or of a datagram that is gone.
+        if let Ok((_, from)) = traps.recv_from(&mut datagram) {
+            manager.hint(from.ip());
+        }
+    }
 }
 
 /// Reads the configuration again; a bad one is refused, and the old one stays.

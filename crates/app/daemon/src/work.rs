@@ -9,7 +9,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
-    sync::Arc,
+    sync::{Arc, Mutex},
     thread,
     time::Duration,
 };
@@ -33,6 +33,8 @@ use crate::{
 const DRAIN: Duration = Duration::from_millis(500);
 /// How long a watcher that has ended waits before it begins again.
 const AGAIN: Duration = Duration::from_secs(5);
+/// How long switches are left alone between two looks.
+const BREATH: Duration = Duration::from_millis(500);
 /// How soon everything notices that something else is due.
 const MOMENT: Duration = Duration::from_millis(100);
 /// How long a switch may be cut off before it takes a change back.
@@ -149,7 +151,9 @@ fn look(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken
         if let Err(error) = manager.saw(&with, &monitor.report(), took) {
             manager.store_failed(&error);
         }
-        manager.wait_for_look(every.saturating_sub(took).max(MOMENT));
+        // However many hints come, switches are not asked all the time.
+        rest(token, BREATH);
+        manager.wait_for_look(every.saturating_sub(took + BREATH));
     }
 }
 
@@ -164,7 +168,9 @@ fn known_addresses(manager: &Manager, plan: &Plan) -> BTreeMap<Mac, HostId> {
 fn answer(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken) {
     let watch = manager.config().watch.clone();
     let seconds = Duration::from_secs_f64;
-    let request = StandbyRequest { plan, interval: seconds(watch.standby), hold: seconds(watch.hold), drain: DRAIN };
+    let (interval, hold) = (seconds(watch.standby), seconds(watch.hold));
+    let hints = watch.traps.map(|_| Mutex::new(manager.hints()));
+    let request = StandbyRequest { plan, interval, hold, drain: DRAIN, hints: hints.as_ref() };
     while !token.is_cancelled() {
         let result = stand_by(&request, (&reach.keyring, &reach.options), token, &mut |event| {
             say(manager, "standby", &event.words(plan));

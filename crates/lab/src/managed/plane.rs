@@ -197,6 +197,11 @@ impl Plane {
         Ok(())
     }
 
+    /// `running[port]`: whether each port has a carrier.
+    pub(super) fn running(&self) -> &[bool] {
+        &self.running
+    }
+
     fn announce(&self, number: usize) -> io::Result<()> {
         let (port, config) = (&self.facts.ports[number], &self.ports[number]);
         if !matches!(config.lldp, LldpAdmin::TxOnly | LldpAdmin::TxAndRx) {

@@ -382,6 +382,18 @@ fn a_second_failure_and_cables_without_answers_are_told() {
     only(&scene, &["is down", "nothing runs beside it", "repair or replace"]);
 }
 
+/// What carries no frames may be pulled out: its being down is told, and nobody is cut off by it.
+#[test]
+fn a_drained_cable_that_is_down_is_needed_by_nobody() {
+    let mut plan = plan("torus 3x3", Resilience::None);
+    let link = LinkId::new(0);
+    plan.policy.drain.links.insert(link);
+    let mut scene = Scene::sound(&plan);
+    scene.cut(link);
+    let diagnosis = only(&scene, &["is down"]);
+    assert_eq!(diagnosis.consequences, [Consequence::NotNeeded]);
+}
+
 #[test]
 fn hosts_that_were_left_elsewhere_are_for_standby() {
     let plan = plan("torus 4x4", Resilience::OneLink);

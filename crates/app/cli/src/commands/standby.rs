@@ -21,6 +21,7 @@ pub(super) fn run(args: &cli::Standby, output: Output) -> Result<ExitCode> {
         interval: seconds("--interval", args.interval, 0.05..=60.0)?,
         hold: seconds("--hold", args.hold, 0.0..=86_400.0)?,
         drain: seconds("--drain", args.drain, 0.05..=60.0)?,
+        hints: None,
     };
     // What is wrong with the plan comes before what is wrong with the credentials.
     Standby::new(&plan, request.hold, request.drain)
