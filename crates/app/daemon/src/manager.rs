@@ -386,7 +386,7 @@ impl Manager {
             as_planned: report.as_planned(),
         };
         let mut conditions: Vec<Condition> =
-            report.diagnoses.iter().map(|diagnosis| condition(plan, report, diagnosis, &marks)).collect();
+            report.diagnoses.iter().map(|diagnosis| condition(plan, report, diagnosis, (&marks, &config))).collect();
         conditions.extend(inner.decide_drift(now_s, plan, &report.diagnoses, &config, &marks));
         let kept = |kind: &str| !kinds::ALL.contains(&kind) || kind == kinds::RETURNED;
         inner.failed = Parts::unprotected(&report.diagnoses);
@@ -924,19 +924,27 @@ impl Inner {
 }
 
 /// What a diagnosis is as an event.
-fn condition(plan: &Plan, report: &StatusReport, diagnosis: &Diagnosis, marks: &[Maintenance]) -> Condition {
+fn condition(
+    plan: &Plan,
+    report: &StatusReport,
+    diagnosis: &Diagnosis,
+    (marks, config): (&[Maintenance], &Config),
+) -> Condition {
     /// Consequences that are named; the rest are counted.
     const NAMED_MAX: usize = 20;
-    let config = diagnosis.cause.switch().and_then(|switch| Some(&report.seen[switch.index()].as_ref().ok()?.config));
+    let held = diagnosis.cause.switch().and_then(|switch| Some(&report.seen[switch.index()].as_ref().ok()?.config));
+    // Hosts that are still to return, or are on their way, are this daemon's own business.
+    let is_own = config.ladder.stored == Reaction::Act
+        && matches!(diagnosis.cause, Cause::Lingering { .. } | Cause::Between { .. });
     let named = diagnosis.consequences.iter().take(NAMED_MAX);
-    let mut consequences: Vec<String> = named.map(|consequence| consequence.sentence(plan, config)).collect();
+    let mut consequences: Vec<String> = named.map(|consequence| consequence.sentence(plan, held)).collect();
     if let Some(more) = diagnosis.consequences.len().checked_sub(NAMED_MAX + 1) {
         consequences.push(format!("and {} more", more + 1));
     }
     let subject = subject(plan, diagnosis);
     let mark = marks.iter().find(|mark| concerns(mark, &subject));
     let severity = match diagnosis.urgency {
-        _ if mark.is_some() => Severity::Note,
+        _ if mark.is_some() || is_own => Severity::Note,
         Urgency::Act => Severity::Critical,
         Urgency::Wait => Severity::Warning,
         Urgency::Note => Severity::Note,
@@ -947,7 +955,7 @@ fn condition(plan: &Plan, report: &StatusReport, diagnosis: &Diagnosis, marks: &
         severity,
         message: diagnosis.sentence(plan),
         consequences,
-        remedy: diagnosis.remedy.sentence(plan),
+        remedy: diagnosis.remedy.sentence(plan).filter(|_| !is_own),
         maintenance: mark.map(|mark| mark.reason.clone()),
     }
 }

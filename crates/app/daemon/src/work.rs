@@ -35,6 +35,9 @@ const DRAIN: Duration = Duration::from_millis(500);
 const AGAIN: Duration = Duration::from_secs(5);
 /// How long switches are left alone between two looks.
 const BREATH: Duration = Duration::from_millis(500);
+/// A look gives up sooner than a deployment: the next one asks again, and a switch that died is known within seconds.
+const LOOK_TIMEOUT_MAX: Duration = Duration::from_secs(1);
+const LOOK_ATTEMPTS_MAX: u32 = 2;
 /// How soon everything notices that something else is due.
 const MOMENT: Duration = Duration::from_millis(100);
 /// How long a switch may be cut off before it takes a change back.
@@ -131,7 +134,12 @@ fn say(manager: &Manager, watcher: &str, words: &Words) {
 fn look(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken) {
     let known = known_addresses(manager, plan);
     let with = with_learned(plan, &known);
-    let fabric = match Fabric::of(&with, &reach.keyring, &reach.options, token.for_requests()) {
+    let options = ConnectOptions {
+        timeout: reach.options.timeout.min(LOOK_TIMEOUT_MAX),
+        attempts: reach.options.attempts.min(LOOK_ATTEMPTS_MAX),
+        ..reach.options.clone()
+    };
+    let fabric = match Fabric::of(&with, &reach.keyring, &options, token.for_requests()) {
         Ok(fabric) => fabric,
         Err(error) => {
             tracing::error!("{}", error.words());
