@@ -152,6 +152,8 @@ pub struct Event {
     pub first_s: u64,
     /// When it was seen last.
     pub last_s: u64,
+    /// Since when it is not seen, though it may return: it has flapped, and its hold-down lasts. It is a note meanwhile.
+    pub gone_s: Option<u64>,
     /// When it was gone for good; none while it lasts.
     pub cleared_s: Option<u64>,
     /// How often it came, without being gone for long in between.

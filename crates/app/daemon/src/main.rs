@@ -12,7 +12,7 @@ use std::{
 
 use clap::{CommandFactory as _, Parser as _};
 use espalierd::{
-    api::{openapi, routes::MaintenanceRequest},
+    api::routes::{MaintenanceRequest, openapi},
     client::{self, Ask as Question, encoded},
     config::Config,
     documents::{AuditEntry, Event, Maintenance, Proposal, ProposalState, Status, Target},
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         }
         Command::CheckConfig(config) => check(&config.path),
         Command::Restore { file, config } => restore(&config.path, &file),
-        Command::Openapi => print(&openapi::document()),
+        Command::Openapi => print(&openapi()),
         Command::Man { directory } => {
             man(&directory).map_err(|error| (REFUSED, format!("{}: {error}", directory.display())))
         }

@@ -146,6 +146,8 @@ struct Inner {
     /// Parts without which there was no plan, so that it is not tried again and again.
     hopeless: Option<Vec<String>>,
     look_at_once: bool,
+    /// Whether something may have failed, come back or been marked since plans without parts were thought about last.
+    parts_changed: bool,
     looked: Looked,
     doing: &'static str,
     /// Whoever stands by is told of switches that may have news.
@@ -392,6 +394,7 @@ impl Manager {
         inner.failed = Parts::unprotected(&report.diagnoses);
         let silent = plan.topology.switches().iter().zip(&report.seen).filter(|(_, seen)| seen.is_err());
         inner.silent = silent.map(|(switch, _)| switch.name.clone()).collect();
+        inner.parts_changed = true;
         let recorded = self.record(&mut inner, now_s, conditions, &kept);
         // What could be kept shows that the store works again.
         let recorded = recorded.and_then(|()| self.record(&mut inner, now_s, Vec::new(), &|kind| kind == kinds::STORE));
@@ -634,7 +637,10 @@ impl Manager {
         let missing = || Refused::NotFound(format!("the plan of target {number} is not kept any more"));
         let plan = self.archive.plan(&target.plan)?.ok_or_else(missing)?;
         let reason = format!("back to target {number}");
-        let proposal = self.proposal(&plan, &target.plan, &reason, by, (Vec::new(), target.plan.clone()))?;
+        let of_target = self.archive.proposal(target.proposal)?;
+        let parts =
+            of_target.map_or_else(|| (Vec::new(), target.plan.clone()), |proposal| (proposal.drained, proposal.base));
+        let proposal = self.proposal(&plan, &target.plan, &reason, by, parts)?;
         self.audit(by, &format!("proposed {reason} as proposal {}", proposal.id))?;
         Ok(proposal)
     }
@@ -664,7 +670,7 @@ impl Manager {
     /// # Errors
     /// [`ArchiveError`].
     pub fn propose_around(&self) -> Result<(), ArchiveError> {
-        if self.config().ladder.unprotected == Reaction::Report {
+        if !std::mem::take(&mut self.inner().parts_changed) || self.config().ladder.unprotected == Reaction::Report {
             return Ok(());
         }
         let now_s = self.now_s();
@@ -694,17 +700,24 @@ impl Manager {
         let of_target = proposals.iter().find(|proposal| proposal.id == target.proposal);
         let (drained, base) =
             of_target.map_or((&[][..], &target.plan), |proposal| (&proposal.drained[..], &proposal.base));
-        let open =
-            proposals.iter().filter(|proposal| proposal.state == ProposalState::Open && proposal.by == CONTROLLER);
         let mut is_proposed = false;
-        for proposal in open {
-            if proposal.drained == names && proposal.parent == parent && names != drained {
-                is_proposed = true;
-            } else {
-                self.archive.update_proposal(proposal.id, &|stale| stale.state = ProposalState::Stale)?;
+        for proposal in proposals.iter().filter(|proposal| proposal.by == CONTROLLER) {
+            let is_wanted = proposal.drained == names && proposal.parent == parent && names != drained;
+            match proposal.state {
+                // What a person has withdrawn is not proposed again until something changes.
+                ProposalState::Open | ProposalState::Withdrawn if is_wanted => is_proposed = true,
+                ProposalState::Open => {
+                    self.archive.update_proposal(proposal.id, &|stale| stale.state = ProposalState::Stale)?;
+                }
+                _ => {}
             }
         }
-        if names == drained || is_proposed || hopeless.as_ref() == Some(&names) {
+        if names == drained || is_proposed {
+            let mut inner = self.inner();
+            inner.hopeless = None;
+            return self.record(&mut inner, now_s, Vec::new(), &|kind| kind == kinds::NO_PLAN);
+        }
+        if hopeless.as_ref() == Some(&names) {
             return Ok(());
         }
         let Some(base_plan) = self.archive.plan(base)? else { return Ok(()) };

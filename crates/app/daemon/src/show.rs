@@ -78,7 +78,11 @@ pub fn event(event: &Event) -> Vec<String> {
         Severity::Note => "note",
     };
     let times = if event.times > 1 { format!(" ({} times)", event.times) } else { String::new() };
-    let cleared = event.cleared_s.map_or_else(String::new, |at_s| format!(", cleared {}", moment(at_s)));
+    let cleared = match (event.cleared_s, event.gone_s) {
+        (Some(at_s), _) => format!(", cleared {}", moment(at_s)),
+        (None, Some(at_s)) => format!(", gone {}, but it may return", moment(at_s)),
+        (None, None) => String::new(),
+    };
     let maintenance = event.maintenance.as_ref().map_or_else(String::new, |why| format!(" [maintenance: {why}]"));
     let first = moment(event.first_s);
     let mut lines = vec![format!("{severity}: {}{times}{maintenance} (since {first}{cleared})", event.message)];

@@ -181,7 +181,7 @@ fn plans_come_back_as_they_were_and_events_are_streamed() {
 #[test]
 fn the_stored_openapi_document_is_that_of_the_program() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json");
-    let found = espalierd::api::openapi::document();
+    let found = espalierd::api::routes::openapi();
     if std::env::var_os("BLESS").is_some() {
         fs::write(&path, &found).expect("it can be written");
     }

@@ -27,15 +27,15 @@ fn is_crate(folder: &Path) -> bool {
 }
 
 /// Whether a crate's folder bears its name: `crates/fabric`, `crates/plan/verify`; in a group of one product, without the
-/// product's prefix, its core as `core`: `crates/ri2n/core`, `crates/ri2n/io`. The program's folder says what it is:
-/// `crates/app/cli`.
+/// product's prefix, its core as `core`: `crates/ri2n/core`, `crates/ri2n/io`. The programs' folders say what they are:
+/// `crates/app/cli`, `crates/app/daemon`.
 fn is_named_after(folder: &Path, name: &str) -> bool {
     let last = |path: &Path| path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
     let (own, group) = (last(folder), last(folder.parent().expect("a crate stands in a folder")));
     own == name
         || name == format!("{group}-{own}")
         || own == "core" && name == group
-        || (group.as_str(), own.as_str(), name) == ("app", "cli", "espalier")
+        || [("app", "cli", "espalier"), ("app", "daemon", "espalierd")].contains(&(&group, &own, name))
 }
 
 /// The folders in a folder, in order.

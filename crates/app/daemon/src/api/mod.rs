@@ -4,7 +4,6 @@
 
 pub mod callers;
 pub mod metrics;
-pub mod openapi;
 mod page;
 pub mod routes;
 pub mod serve;

@@ -113,6 +113,9 @@ impl EventLog {
             if is_absent && now_s >= event.last_s + hold_s(event.times) {
                 event.cleared_s = Some(now_s);
                 changes.push(EventChange::Cleared(event.clone()));
+            } else if is_absent && event.gone_s.is_none() {
+                (event.gone_s, event.severity) = (Some(now_s), Severity::Note);
+                changes.push(EventChange::Changed(event.clone()));
             }
         }
         changes.extend(self.forget());
@@ -136,6 +139,7 @@ impl EventLog {
         let key = (condition.kind.clone(), condition.subject.clone());
         if let Some(event) = self.newest.get(&key).and_then(|id| self.events.get_mut(id)) {
             let returns = event.cleared_s.is_some_and(|cleared_s| now_s < cleared_s + FLAP_WINDOW_S);
+            let returns = returns || event.gone_s.is_some() && event.cleared_s.is_none();
             if event.cleared_s.is_none() || returns {
                 // How long it has lasted is part of many a sentence, and no change.
                 let is_other = event.consequences != condition.consequences
@@ -143,7 +147,7 @@ impl EventLog {
                     || event.severity != condition.severity
                     || event.maintenance != condition.maintenance;
                 event.last_s = now_s;
-                event.cleared_s = None;
+                (event.gone_s, event.cleared_s) = (None, None);
                 event.times += u32::from(returns);
                 let Condition { severity, message, consequences, remedy, maintenance, .. } = condition;
                 (event.severity, event.message, event.consequences) = (severity, message, consequences);
@@ -168,6 +172,7 @@ impl EventLog {
             remedy,
             first_s: now_s,
             last_s: now_s,
+            gone_s: None,
             cleared_s: None,
             times: 1,
             maintenance,
@@ -256,7 +261,9 @@ mod tests {
             log.see(now_s, down(), |_| true);
             assert_eq!(log.open()[0].times, times);
             let seen_s = now_s;
-            while log.see(now_s, Vec::new(), |_| true).is_empty() {
+            while !log.see(now_s, Vec::new(), |_| true).iter().any(|change| change.word() == "cleared") {
+                // It is no alarm while it is not seen.
+                assert_eq!(log.open()[0].severity, Severity::Note);
                 now_s += 1;
             }
             holds.push(now_s - seen_s);
@@ -264,6 +271,25 @@ mod tests {
         }
         assert_eq!(holds, [0, 10, 20, 40, 80, 160, 320, 600, 600]);
         assert_eq!(log.events().count(), 1);
+    }
+
+    #[test]
+    fn a_return_within_the_hold_down_counts_as_one() {
+        let mut log = EventLog::default();
+        let down = || vec![condition("cable-down", "a -- b")];
+        for (now_s, seen, expected) in [
+            (0, down(), ("opened", 1)),
+            (1, Vec::new(), ("cleared", 1)),
+            (2, down(), ("opened", 2)),
+            (3, Vec::new(), ("changed", 2)),
+            (4, down(), ("opened", 3)),
+            (5, Vec::new(), ("changed", 3)),
+            (24, Vec::new(), ("cleared", 3)),
+        ] {
+            let changes = log.see(now_s, seen, |_| true);
+            let found: Vec<_> = changes.iter().map(|change| (change.word(), change.event().times)).collect();
+            assert_eq!(found, [expected], "at {now_s} s");
+        }
     }
 
     #[test]
