@@ -3,7 +3,7 @@
 use std::{fs, net::IpAddr, path::PathBuf};
 
 use fabric::{
-    Guid, Mac, SwitchIdentity, SwitchSpec, Topology, TopologyBuilder,
+    Guid, LagNumber, Mac, SwitchIdentity, SwitchSpec, Topology, TopologyBuilder,
     format::{
         diagnostic::DIAGNOSTICS_MAX,
         exchange::{Format, ImportOptions, Imported, export, import},
@@ -582,6 +582,8 @@ prop_compose! {
             let (switch, listed, used) = &mut switches[index];
             *used += 1;
             let name = if *listed { format!("g{used}") } else { format!("{}{used}", ports.next()?.trim_end_matches(char::is_numeric)) };
+            // By chance a name may be that of a LAG, which this one would be without members.
+            let name = if LagNumber::of_port(&name).is_some() { format!("p{used}") } else { name };
             builder.add_port(*switch, &name).ok()
         };
         let count = builder_count(&names);
