@@ -51,4 +51,4 @@ pub use standby::{StandbyEvent, StandbyRequest, StandbyResult, stand_by};
 pub use status::{LinkLoad, Monitor, StatusReport};
 pub use store::{FolderStore, MemoryStore, Store};
 pub use token::CancellationToken;
-pub use words::{Words, moved_words};
+pub use words::{Words, moved_words, port_words};

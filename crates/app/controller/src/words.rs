@@ -1,12 +1,12 @@
 //! Events and results in words: what kind each is and of what, for machines, and a sentence for people.
 
-use fabric::{Assignment, HostId, LinkId, Plan, SwitchId, SwitchOver};
+use fabric::{Assignment, HostId, LinkId, Plan, PortId, SwitchId, SwitchOver, Topology};
 use rollout::{
     addresses::{AddressNotice, MOVES_MAX, MOVES_WITHIN},
     bonds::BondNotice,
     standby::{ActiveVlans, StandbyNotice},
 };
-use switch_model::driver::Fault;
+use switch_model::{driver::Fault, sight::End};
 
 use crate::{AddressesEvent, AddressesResult, Disagreement, StandbyEvent, StandbyResult, count::counted};
 
@@ -42,6 +42,16 @@ fn failing(plan: &Plan, switch: SwitchId, fault: &Fault) -> Words {
 fn answers(plan: &Plan, switch: SwitchId) -> Words {
     let name = name(plan, switch);
     words("answers", Some(name), format!("{name} answers again"))
+}
+
+/// A port by the names that the topology has for it.
+pub fn port_words(topology: &Topology, (switch, slot): End) -> String {
+    let ports = topology.switch_ports(switch);
+    let name = &topology.switch(switch).name;
+    match slot.index() < ports.len() {
+        true => format!("{name}:{}", topology.port(PortId::new(ports.start + slot.index())).name),
+        false => format!("{name}: a port that the plan does not name"),
+    }
 }
 
 impl StandbyEvent {

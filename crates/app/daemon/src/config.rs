@@ -55,7 +55,7 @@ pub struct WatchConfig {
     pub counters: f64,
     /// Whole tables, unless something has changed before.
     pub tables: f64,
-    /// Address and port where switches send traps, whose senders are looked at without waiting; none are taken unless given.
+    /// Address and port where switches send traps, whose senders are polled at once; none are taken unless given.
     pub traps: Option<std::net::SocketAddr>,
     /// Ports of cables that a stored answer is for.
     pub standby: f64,

@@ -32,7 +32,7 @@ pub struct Target {
 pub enum Way {
     /// Under traffic, in proven steps from the target before; every switch must hold that one.
     Hitless,
-    /// With the ports of switches that differ shut until all hold the plan.
+    /// With the ports of switches that differ administratively down until all hold the plan.
     Drained,
 }
 
@@ -194,7 +194,7 @@ pub struct AuditEntry {
     pub what: String,
 }
 
-/// The fabric at one look.
+/// The fabric as it was polled last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Status {
     /// What the controller is doing.
@@ -205,10 +205,10 @@ pub struct Status {
     pub switches: usize,
     /// Those that answer and hold the plan.
     pub as_planned: usize,
-    /// When all switches were looked at last, in seconds since 1970-01-01 UTC; none if they have not been.
-    pub looked_s: Option<u64>,
+    /// When all switches were polled last, in seconds since 1970-01-01 UTC; none if they have not been.
+    pub polled_s: Option<u64>,
     /// How long that took, in seconds.
-    pub look_took_s: f64,
+    pub poll_took_s: f64,
     /// Every link between switches, then those of hosts.
     pub links: Vec<LinkStatus>,
     /// Events that last.
@@ -219,17 +219,17 @@ pub struct Status {
     pub maintenance: Vec<Maintenance>,
 }
 
-/// A link at one look.
+/// A link as it was polled last.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LinkStatus {
     /// Its ends.
     pub link: String,
     /// Whether it carries; none if neither end says.
     pub up: Option<bool>,
-    /// The part of its capacity that is used, 0 to 1, there and back.
+    /// The part of its capacity that is used, 0 to 1, from the first end to the second and in reverse.
     pub load: [Option<f64>; 2],
-    /// Bad frames at both ends since the look before.
+    /// Bad frames at both ends since the poll before.
     pub errors: Option<u64>,
-    /// Dropped frames at both ends since the look before.
+    /// Dropped frames at both ends since the poll before.
     pub discards: Option<u64>,
 }

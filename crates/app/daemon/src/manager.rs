@@ -35,7 +35,7 @@ use crate::{
     },
 };
 
-/// Kinds of events that do not come from a look at the switches.
+/// Kinds of events that do not come from polling.
 mod kinds {
     pub(super) const DEPLOYMENT: &str = "deployment-failed";
     pub(super) const RETURNED: &str = "drift-returned";
@@ -139,9 +139,9 @@ struct Inner {
     put_back: BTreeSet<String>,
     /// Switches that somebody asked to put back.
     asked_back: BTreeSet<String>,
-    /// What has failed without a stored answer, by the last look.
+    /// What has failed without a stored answer, by the last poll.
     failed: Parts,
-    /// Switches that did not answer at the last look.
+    /// Switches that did not answer at the last poll.
     silent: Vec<String>,
     /// Parts without which there was no plan, so that it is not tried again and again.
     hopeless: Option<Vec<String>>,
@@ -372,7 +372,7 @@ impl Manager {
 
     // What watchers see.
 
-    /// Takes a look at all switches.
+    /// Takes a poll of all switches.
     ///
     /// # Errors
     /// [`ArchiveError`]; what was seen is known all the same.
@@ -807,7 +807,7 @@ impl Manager {
 
     // Shown.
 
-    /// The fabric at the last look.
+    /// The fabric as it was polled last.
     ///
     /// # Errors
     /// [`ArchiveError`].
@@ -821,8 +821,8 @@ impl Manager {
             target: inner.target.clone(),
             switches: inner.looked.switches,
             as_planned: inner.looked.as_planned,
-            looked_s: inner.looked.at_s,
-            look_took_s: inner.looked.took_s,
+            polled_s: inner.looked.at_s,
+            poll_took_s: inner.looked.took_s,
             links: inner.looked.links.clone(),
             events: inner.events.open().into_iter().cloned().collect(),
             proposals,

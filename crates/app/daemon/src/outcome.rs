@@ -1,7 +1,7 @@
 //! How a deployment ended, in one sentence.
 
-use controller::{DeployResult, Surveyed, count::abridged};
-use fabric::{PortId, SwitchId, Topology};
+use controller::{DeployResult, Surveyed, count::abridged, port_words};
+use fabric::{SwitchId, Topology};
 use rollout::deploy::{Outcome, Reason};
 use switch_model::{driver::Fault, sight::End};
 
@@ -35,7 +35,7 @@ pub fn outcome_words(topology: &Topology, outcome: &Outcome) -> Result<(), Strin
             Err(format!("rolled back, every switch holds what it held before: {}", reason_words(topology, reason)))
         }
         Outcome::Quenched { reason, shut, .. } => Err(format!(
-            "turned back ({}), and {} ports stay shut since opening them caused a storm",
+            "turned back ({}), and {} ports stay administratively down, since a storm came up when they were brought up",
             reason_words(topology, reason),
             shut.len()
         )),
@@ -48,7 +48,7 @@ pub fn outcome_words(topology: &Topology, outcome: &Outcome) -> Result<(), Strin
 fn reason_words(topology: &Topology, reason: &Reason) -> String {
     let name = |switch: SwitchId| topology.switch(switch).name.as_str();
     let ends = |ends: &mut dyn Iterator<Item = End>| -> String {
-        let each: Vec<String> = ends.map(|end| port(topology, end)).collect();
+        let each: Vec<String> = ends.map(|end| port_words(topology, end)).collect();
         abridged(&each, ", ", NAMED_MAX)
     };
     match reason {
@@ -80,16 +80,6 @@ fn reason_words(topology: &Topology, reason: &Reason) -> String {
         }
         Reason::NoJournal(what) => format!("the journal could not be written: {what}"),
         Reason::Interrupted => "it was asked to stop".to_owned(),
-    }
-}
-
-/// A port by the names that the topology has for it.
-fn port(topology: &Topology, (switch, slot): End) -> String {
-    let ports = topology.switch_ports(switch);
-    let name = &topology.switch(switch).name;
-    match slot.index() < ports.len() {
-        true => format!("{name}:{}", topology.port(PortId::new(ports.start + slot.index())).name),
-        false => format!("{name}: a port that the plan does not name"),
     }
 }
 

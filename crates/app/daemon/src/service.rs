@@ -161,7 +161,7 @@ fn trap_socket(address: SocketAddr) -> Result<UdpSocket, String> {
     opened.map_err(|error| format!("watch.traps = \"{address}\": {error}"))
 }
 
-/// Takes traps as hints: whoever sends one is asked, whatever it says. A forged one costs a look.
+/// Takes traps as hints: whoever sends one is asked, whatever it says. A forged one costs a poll.
 fn hear(traps: &UdpSocket, manager: &Manager) {
     let mut datagram = [0; 1];
     while !manager.is_stopping() {

@@ -25,21 +25,21 @@ fn date_of(days: u64) -> (u64, u64, u64) {
     (year_of_era + 400 * era + u64::from(month <= 2), month, day)
 }
 
-/// The fabric at the last look; whether nothing needs a person.
+/// The fabric as it was polled last; whether nothing needs a person.
 pub fn status(status: &Status) -> (Vec<String>, bool) {
     let mut lines = Vec::new();
     match &status.target {
         None => lines.push("no plan yet: espalierd propose PLAN".to_owned()),
         Some(found) => {
             lines.push(target(found));
-            match status.looked_s {
+            match status.polled_s {
                 Some(at_s) => lines.push(format!(
                     "{} of {} switches hold the plan, at {}",
                     status.as_planned,
                     status.switches,
                     moment(at_s)
                 )),
-                None => lines.push(format!("{}; the switches have not been looked at since", status.doing)),
+                None => lines.push(format!("{}; the switches have not been polled since", status.doing)),
             }
         }
     }
@@ -97,8 +97,8 @@ pub fn proposal(proposal: &Proposal) -> String {
     let how = match proposal.way {
         Way::Hitless => format!("hitless, {} steps", effect.steps.unwrap_or(0)),
         Way::Drained => match &effect.drained_because {
-            Some(why) => format!("with ports shut meanwhile, since {why}"),
-            None => "with ports shut meanwhile".to_owned(),
+            Some(why) => format!("with ports administratively down meanwhile, since {why}"),
+            None => "with ports administratively down meanwhile".to_owned(),
         },
     };
     let before = effect.max_channel_time_before.map_or_else(String::new, |before| format!(" (now {before:.3})"));

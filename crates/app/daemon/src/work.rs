@@ -35,7 +35,7 @@ const DRAIN: Duration = Duration::from_millis(500);
 const AGAIN: Duration = Duration::from_secs(5);
 /// How long switches are left alone between two looks.
 const BREATH: Duration = Duration::from_millis(500);
-/// A look gives up sooner than a deployment: the next one asks again, and a switch that died is known within seconds.
+/// A poll gives up sooner than a deployment: the next one asks again, and a switch that died is known within seconds.
 const LOOK_TIMEOUT_MAX: Duration = Duration::from_secs(1);
 const LOOK_ATTEMPTS_MAX: u32 = 2;
 /// How soon everything notices that something else is due.
@@ -130,7 +130,7 @@ fn say(manager: &Manager, watcher: &str, words: &Words) {
     }
 }
 
-/// Looks at all switches, over and over.
+/// Polls all switches, over and over.
 fn look(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken) {
     let known = known_addresses(manager, plan);
     let with = with_learned(plan, &known);

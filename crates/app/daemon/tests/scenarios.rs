@@ -131,7 +131,7 @@ impl Stage {
                 self.wait(&["status".to_owned()], rest());
                 String::new()
             }
-            // Until a target is deployed and all switches have been looked at since.
+            // Until a target is deployed and all switches have been polled since.
             "wait-deployed" => {
                 self.wait(&["targets".to_owned()], &format!("target {}: ", words[1]));
                 self.wait_for(&["status".to_owned()], &|text| {

@@ -52,10 +52,10 @@ pub fn metrics(status: &Status) -> String {
     number("switches_as_planned", "Switches that answer and hold the plan", status.as_planned as f64);
     number("proposals_open", "Proposals that wait for approval", status.proposals.len() as f64);
     number("maintenance", "Maintenance marks in force", status.maintenance.len() as f64);
-    number("looked_timestamp_seconds", "When all switches were looked at last", status.looked_s.unwrap_or(0) as f64);
+    number("polled_timestamp_seconds", "When all switches were polled last", status.polled_s.unwrap_or(0) as f64);
     let took = Number::default();
-    took.set(status.look_took_s);
-    registry.register_with_unit("look", "How long the last look at all switches took", Unit::Seconds, took);
+    took.set(status.poll_took_s);
+    registry.register_with_unit("poll", "How long the last poll of all switches took", Unit::Seconds, took);
 
     let events = Family::<SeverityLabels, Number>::default();
     for (severity, word) in [(Severity::Critical, "critical"), (Severity::Warning, "warning"), (Severity::Note, "note")]
@@ -70,14 +70,19 @@ pub fn metrics(status: &Status) -> String {
         if let Some(is_up) = link.up {
             up.get_or_create(&LinkLabels { link: link.link.clone() }).set(f64::from(u8::from(is_up)));
         }
-        for (direction, part) in ["there", "back"].into_iter().zip(link.load) {
+        for (direction, part) in ["forward", "reverse"].into_iter().zip(link.load) {
             if let Some(part) = part {
                 load.get_or_create(&DirectionLabels { link: link.link.clone(), direction }).set(part);
             }
         }
     }
     registry.register("link_up", "Whether the link carries", up);
-    registry.register_with_unit("link_load", "Used part of the link's capacity, 0 to 1", Unit::Ratios, load);
+    registry.register_with_unit(
+        "link_load",
+        "Used part of the link's capacity, 0 to 1",
+        Unit::Other("ratio".to_owned()),
+        load,
+    );
     let mut text = String::new();
     encode(&mut text, &registry).expect("text takes all that is written");
     text
@@ -102,7 +107,7 @@ mod tests {
             "espalierd_switches 4.0",
             "espalierd_target 0.0",
             "espalierd_link_up{link=\"s0:p1 -- s1:\\\"p2\\\"\"} 1.0",
-            "espalierd_link_load_ratios{link=\"s0:p1 -- s1:\\\"p2\\\"\",direction=\"there\"} 0.25",
+            "espalierd_link_load_ratio{link=\"s0:p1 -- s1:\\\"p2\\\"\",direction=\"forward\"} 0.25",
             "espalierd_events_open{severity=\"critical\"} 0.0",
             "# EOF",
         ] {

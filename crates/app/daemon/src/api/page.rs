@@ -81,7 +81,7 @@ fn proposal(proposal: &Proposal) -> String {
     let how = match (proposal.way, effect.steps) {
         (Way::Hitless, Some(steps)) => format!("under traffic, in {steps} steps"),
         (Way::Hitless, None) => "under traffic".to_owned(),
-        (Way::Drained, _) => "with ports shut meanwhile".to_owned(),
+        (Way::Drained, _) => "with ports administratively down meanwhile".to_owned(),
     };
     let before = effect.max_channel_time_before.map_or_else(String::new, |before| format!("{before:.3} before, "));
     format!(
@@ -100,7 +100,7 @@ fn links(body: &mut String, status: &Status) {
     if status.links.is_empty() {
         return;
     }
-    body.push_str("<h2>Links</h2><table><tr><th>Link</th><th>Up</th><th>Load</th><th>Back</th></tr>");
+    body.push_str("<h2>Links</h2><table><tr><th>Link</th><th>Up</th><th>Load</th><th>In reverse</th></tr>");
     let load = |part: Option<f64>| part.map_or_else(|| "?".to_owned(), |part| format!("{:.1} %", 100.0 * part));
     for link in &status.links {
         let up = match link.up {

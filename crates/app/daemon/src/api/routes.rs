@@ -5,7 +5,7 @@ use std::{convert::Infallible, sync::Arc};
 use axum::{
     Json, Router,
     body::Bytes,
-    extract::{ConnectInfo, DefaultBodyLimit, FromRequestParts, Path, Query, State},
+    extract::{ConnectInfo, DefaultBodyLimit, FromRequest as _, FromRequestParts, Path, Query, Request, State},
     http::{StatusCode, header, request::Parts},
     response::{
         Html, IntoResponse, Response,
@@ -160,7 +160,7 @@ async fn show_openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], openapi()).into_response()
 }
 
-/// The fabric at the last look, with open events and proposals.
+/// The fabric as it was polled last, with open events and proposals.
 #[utoipa::path(get, path = "/v1/status", responses((status = 200, body = Status)))]
 async fn status(_: Caller, State(shared): State<Arc<Shared>>) -> Reply<Status> {
     Ok(Json(blocking(shared, |manager| Ok(manager.status()?)).await?))
@@ -258,10 +258,13 @@ async fn propose(
     caller: Caller,
     State(shared): State<Arc<Shared>>,
     Query(Reason { reason }): Query<Reason>,
-    body: Bytes,
+    request: Request,
 ) -> Reply<Proposal> {
+    // Nobody who may not propose has a plan read.
     caller.may(Role::Approver)?;
     bounded(&reason)?;
+    let body = Bytes::from_request(request, &shared).await;
+    let body = body.map_err(|refused| Refusal(refused.status(), refused.body_text()))?;
     let proposed = blocking(shared, move |manager| {
         let plan = read_plan(&body, ReadMode::Strict).map_err(|error| Refused::Bad(error.to_string()))?;
         manager.propose(&plan, &reason, &caller.name)

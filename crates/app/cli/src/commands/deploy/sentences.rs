@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use fabric::{PortId, SwitchId, Topology};
+use controller::port_words;
+use fabric::{SwitchId, Topology};
 use rollout::deploy::{FarEnd, Flap, LinkState, Misplaced, Outcome, Reason, Surge, Unseen};
 use switch_model::{driver::Fault, sight::End};
 
@@ -33,30 +34,20 @@ pub(super) fn word(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// A port by the names that the topology has for it.
-pub(super) fn port(topology: &Topology, (switch, slot): End) -> String {
-    let ports = topology.switch_ports(switch);
-    let name = &topology.switch(switch).name;
-    match slot.index() < ports.len() {
-        true => format!("{name}:{}", topology.port(PortId::new(ports.start + slot.index())).name),
-        false => format!("{name}: a port that the plan does not name"),
-    }
-}
-
 /// Where a cable was found.
 pub(super) fn misplaced(topology: &Topology, found: &Misplaced) -> String {
     let far = match &found.found {
-        FarEnd::Port(end) => port(topology, *end),
+        FarEnd::Port(end) => port_words(topology, *end),
         FarEnd::Switch(switch, name) => format!("{}, which calls its port {name}", topology.switch(*switch).name),
         FarEnd::Unknown => "an unknown place".to_owned(),
         FarEnd::Other(name) => format!("{name:?}, which is none of the plan's switches"),
     };
-    let at = port(topology, found.at);
+    let at = port_words(topology, found.at);
     if let (FarEnd::Unknown, Some(expected)) = (&found.found, found.expected) {
-        return format!("{at} should lead to {}, which it does not hear any more", port(topology, expected));
+        return format!("{at} should lead to {}, which it does not hear any more", port_words(topology, expected));
     }
     match found.expected {
-        Some(expected) => format!("{at} leads to {far} instead of {}", port(topology, expected)),
+        Some(expected) => format!("{at} leads to {far} instead of {}", port_words(topology, expected)),
         None => format!("{at} leads to {far}, where the plan has no switch"),
     }
 }
@@ -67,11 +58,11 @@ pub(super) fn unseen(topology: &Topology, unseen: &Unseen) -> String {
         LinkState::Up => "hears no LLDP from it",
         LinkState::Down => "has no link",
     };
-    format!("{} should lead to {}, but {why}", port(topology, unseen.at), port(topology, unseen.expected))
+    format!("{} should lead to {}, but {why}", port_words(topology, unseen.at), port_words(topology, unseen.expected))
 }
 
 fn surges(topology: &Topology, surges: &[Surge]) -> String {
-    let one = |surge: &Surge| format!("{} ({} frames)", port(topology, surge.at), surge.frames);
+    let one = |surge: &Surge| format!("{} ({} frames)", port_words(topology, surge.at), surge.frames);
     surges.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
@@ -83,7 +74,8 @@ pub(super) fn how_a_storm_shows(topology: &Topology, storm: &Reason) -> Vec<Stri
         }
         Reason::Flapping(flaps) => {
             let one = |flap: &Flap| {
-                let ports: Vec<String> = flap.ports.iter().map(|slot| port(topology, (flap.switch, *slot))).collect();
+                let ports: Vec<String> =
+                    flap.ports.iter().map(|slot| port_words(topology, (flap.switch, *slot))).collect();
                 format!("  {} moves to and fro between {} ({} times)", flap.mac, ports.join(" and "), flap.returns)
             };
             let head =
@@ -98,7 +90,7 @@ pub(super) fn how_a_storm_shows(topology: &Topology, storm: &Reason) -> Vec<Stri
 fn by_switch(topology: &Topology, ports: &[End]) -> Vec<String> {
     let mut of: BTreeMap<SwitchId, Vec<End>> = BTreeMap::new();
     ports.iter().for_each(|at| of.entry(at.0).or_default().push(*at));
-    let names = |ports: &[End]| ports.iter().map(|at| port(topology, *at)).collect::<Vec<_>>().join(" ");
+    let names = |ports: &[End]| ports.iter().map(|at| port_words(topology, *at)).collect::<Vec<_>>().join(" ");
     let mut lines: Vec<String> = of.values().take(SWITCHES_MAX).map(|ports| format!("  {}", names(ports))).collect();
     if of.len() > SWITCHES_MAX {
         lines.push(format!("  and those of {}", counted(of.len() - SWITCHES_MAX, "more switch")));
