@@ -7,35 +7,13 @@
 //! Ports go by name and hosts by address, because that is all a switch knows. What an intent says of roles and cables
 //! comes from the topology again on the way back.
 
-use std::collections::BTreeMap;
-
 use fabric::{
     Admin, Attachment, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FloodKind, FloodSet, FlowControlMode,
     IngressFilter, LagNumber, Learning, Lldp, Mac, PortIntent, PortRole, SpanningTree, StormLimit, Topology, VlanId,
     VlanSet,
 };
 
-/// A port's position in [`SwitchConfig::ports`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Slot(u32);
-
-impl Slot {
-    /// Wraps a position.
-    ///
-    /// # Panics
-    /// If `index` does not fit in 32 bits, which no switch's ports do not.
-    pub fn new(index: usize) -> Self {
-        Self(u32::try_from(index).expect("a switch has fewer than 2^32 ports"))
-    }
-
-    /// The position.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// Static forwarding-table entries of a switch: where frames to an address leave, by VLAN.
-pub type Entries = BTreeMap<(VlanId, Mac), Slot>;
+use crate::{Entries, Slot};
 
 /// The state of one switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,7 +105,7 @@ impl SwitchConfig {
         Self {
             ports: ports.into_iter().map(port).collect(),
             vlans: VlanSet::new(),
-            entries: BTreeMap::new(),
+            entries: Entries::new(),
             spanning_tree: SpanningTree::On,
             lldp: None,
         }
@@ -145,7 +123,7 @@ impl SwitchConfig {
         Self {
             ports: ports.into_iter().map(PortConfig::blank).collect(),
             vlans: VlanSet::new(),
-            entries: BTreeMap::new(),
+            entries: Entries::new(),
             spanning_tree: SpanningTree::Off,
             lldp: None,
         }

@@ -24,7 +24,11 @@ pub mod unmanaged;
 
 mod align;
 mod config;
+mod entries;
+mod slot;
 
 pub use align::{align, judge_flow_control};
 pub use change::{Phase, Reach, phases};
-pub use config::{Entries, LagMembership, PortConfig, PortLearning, Slot, StormLimits, SwitchConfig};
+pub use config::{LagMembership, PortConfig, PortLearning, StormLimits, SwitchConfig};
+pub use entries::Entries;
+pub use slot::Slot;

@@ -76,7 +76,7 @@ impl<'a> Monitor<'a> {
 
     /// Reads what has changed on every switch; connects again to those that did not answer before.
     pub fn look(&mut self) {
-        let Self { plan, fabric, vlans, full_every, .. } = self;
+        let Self { plan, fabric, goals, vlans, full_every, .. } = self;
         let attended = plan.topology.switch_ids().zip(&mut self.switches).collect();
         at_once(attended, fabric.parallel(), |(id, switch): (SwitchId, &mut Attended)| {
             let mut reached = match switch.reached.take() {
@@ -87,7 +87,13 @@ impl<'a> Monitor<'a> {
                 },
             };
             match switch.ask(fabric, id, &mut reached, vlans, *full_every) {
-                Ok(()) => switch.reached = Some(Ok(reached)),
+                Ok(()) => {
+                    switch.reached = Some(Ok(reached));
+                    // Most switches hold what they are to.
+                    if let Some(tables) = &mut switch.tables {
+                        tables.config.entries.share(&goals[id.index()].entries);
+                    }
+                }
                 Err(fault) => switch.forget(fault),
             }
         });

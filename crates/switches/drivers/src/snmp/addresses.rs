@@ -35,7 +35,7 @@ impl<L: Link> Device<L> {
     /// [`Fault`]; refused by a switch whose table does not end.
     pub fn learned_in(&mut self, vlans: &BTreeSet<VlanId>) -> Result<Entries, Fault> {
         self.session.begin();
-        let mut learned = BTreeMap::new();
+        let mut learned = Entries::new();
         for &vlan in vlans {
             let fdb = self.databases.get(&vlan).copied().unwrap_or_else(|| u32::from(vlan.get()));
             let mut behind = FdbRow { fdb, mac: Mac::new([0; 6]) };

@@ -260,7 +260,7 @@ impl<L: Link> Device<L> {
             .filter(|(_, value)| value.int() != Some(StaticStatus::Invalid.code()))
             .map(|(row, _)| row)
             .collect();
-        let mut entries = BTreeMap::new();
+        let mut entries = Entries::new();
         for (row, value) in self.walk::<StaticRow>(&q_bridge::STATIC_UNICAST_ALLOWED_TO_GO_TO)? {
             if !alive.contains(&row) {
                 continue;

@@ -13,7 +13,7 @@ use fabric::{Admin, FlowControlMode, LagNumber, Lldp, Mac, StormLimit, VlanId, V
 use serde::{Deserialize, Serialize};
 
 use super::{FormatError, parse_moment, write_moment};
-use crate::{LagMembership, PortConfig, PortLearning, Slot, StormLimits, SwitchConfig};
+use crate::{Entries, LagMembership, PortConfig, PortLearning, Slot, StormLimits, SwitchConfig};
 use fabric::{IngressFilter, SpanningTree};
 
 const FORMAT: &str = "espalier-observed";
@@ -231,7 +231,7 @@ impl StateRecord {
                 }
             };
         }
-        let mut entries = BTreeMap::new();
+        let mut entries = Entries::new();
         for (vlan, rows) in self.entries {
             let vlan = vlan_id(vlan)?;
             for (mac, port) in rows {
