@@ -36,10 +36,12 @@ mod policy;
 mod rate;
 mod relation;
 mod report;
+mod switched_over;
 mod topology;
 mod traffic;
 mod tree;
 mod vlan;
+mod without;
 mod words;
 
 pub use assignment::{Assignment, HostRun};

@@ -71,6 +71,7 @@ const RULES: &[Rule] = &[
         tests_with: &[],
         purity: Purity::Shell,
     },
+    Rule { name: "rack", uses: &["fabric", "snmp", "bridge-mib", "switchd"], tests_with: &[], purity: Purity::Shell },
     Rule { name: "plot", uses: &["fabric"], tests_with: &["planner"], purity: Purity::Pure },
     Rule {
         name: "experiments",
@@ -120,6 +121,7 @@ const RULES: &[Rule] = &[
             "enrol",
             "controller",
             "records",
+            "rack",
         ],
         tests_with: &["bridge-mib", "snmp", "switchd"],
         purity: Purity::Shell,

@@ -4,7 +4,7 @@
 //!   target                the plan that switches are to hold; set only in place of its parent
 //!   target/N              every target that there was
 //!   plan/DIGEST/CHUNK     plans by their digest, in chunks that every store takes
-//!   proposal/N · event/N · maintenance/N · audit/N
+//!   proposal/N · event/N · letter/N · maintenance/N · audit/N
 //!   deploy/…  ledger/…    what a deployment or an enrolment leaves for the next one (controller::Store)
 //!   addresses             where learned addresses were last
 //! ```
@@ -27,7 +27,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use switch_model::mark::Mark;
 use thiserror::Error;
 
-use crate::documents::{AuditEntry, Event, Maintenance, Proposal, Target};
+use crate::{
+    core::events::EventChange,
+    documents::{AuditEntry, Event, Letter, Maintenance, Proposal, Target},
+};
 
 /// Bytes of a chunk of a plan: below what the smallest store takes.
 const CHUNK_LEN: usize = 512 << 10;
@@ -36,7 +39,11 @@ const PAGE: usize = 512;
 /// Audit entries that are kept.
 const AUDIT_MAX: u64 = 10_000;
 
+/// Changes of events in one commit, below what the smallest store takes.
+const CHANGES_MAX: usize = 16;
+
 const TARGET: &str = "target";
+const LETTERS: &str = "count/letter";
 const ADDRESSES: &str = "addresses";
 const JOURNAL: &str = "deploy/journal";
 const GENERATION: &str = "deploy/generation";
@@ -217,14 +224,45 @@ impl Archive {
         self.documents("event")
     }
 
-    /// Keeps events as they are now, and forgets others.
-    pub fn keep_events(&self, events: &[Event], forgotten: &[Event]) -> Result<(), ArchiveError> {
-        let kept = events.iter().map(|event| Change::put(key("event", event.id), json(event)));
-        let changes: Vec<Change> =
-            kept.chain(forgotten.iter().map(|event| Change::delete(key("event", event.id)))).collect();
-        for part in changes.chunks(64) {
-            self.records.commit(&[], part)?;
+    /// Keeps events as they are now and forgets others, each together with the letters about it, which get the next numbers.
+    pub fn keep_events(&self, changes: &[(EventChange, Vec<Letter>)]) -> Result<Vec<Letter>, ArchiveError> {
+        let mut numbered = Vec::new();
+        for part in changes.chunks(CHANGES_MAX) {
+            loop {
+                let count = self.records.get(LETTERS)?;
+                let first = count.as_ref().map_or(Ok(0), |record| parse::<u64>(LETTERS, record))? + 1;
+                let letters = part.iter().flat_map(|(_, letters)| letters).zip(first..);
+                let letters: Vec<Letter> = letters.map(|(letter, id)| Letter { id, ..letter.clone() }).collect();
+                let mut writes: Vec<Change> = part.iter().map(|(change, _)| event_write(change)).collect();
+                writes.extend(letters.iter().map(|letter| Change::put(key("letter", letter.id), json(letter))));
+                let mut conditions = Vec::new();
+                if let Some(last) = letters.last() {
+                    writes.push(Change::put(LETTERS, json(&last.id)));
+                    conditions.push(Condition::unchanged(LETTERS, count.as_ref()));
+                }
+                if let Commit::Done(_) = self.records.commit(&conditions, &writes)? {
+                    numbered.extend(letters);
+                    break;
+                }
+            }
         }
+        Ok(numbered)
+    }
+
+    /// Letters that nobody has taken yet, oldest first.
+    pub fn letters(&self) -> Result<Vec<Letter>, ArchiveError> {
+        self.documents("letter")
+    }
+
+    /// Keeps a letter as it is now.
+    pub fn keep_letter(&self, letter: &Letter) -> Result<(), ArchiveError> {
+        self.records.commit(&[], &[Change::put(key("letter", letter.id), json(letter))])?;
+        Ok(())
+    }
+
+    /// Forgets a letter.
+    pub fn forget_letter(&self, id: u64) -> Result<(), ArchiveError> {
+        self.records.commit(&[], &[Change::delete(key("letter", id))])?;
         Ok(())
     }
 
@@ -283,6 +321,14 @@ impl Archive {
 
     fn write(&self, changes: &[Change]) -> Result<(), ControllerError> {
         self.records.commit(&[], changes).map(drop).map_err(|error| refused(&error))
+    }
+}
+
+fn event_write(change: &EventChange) -> Change {
+    let event = change.event();
+    match change {
+        EventChange::Forgotten(_) => Change::delete(key("event", event.id)),
+        _ => Change::put(key("event", event.id), json(event)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -19,7 +19,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Commands: two run without a daemon, the others ask one.
+/// Commands: some run without a daemon, the others ask one.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Run the daemon in the foreground.
@@ -119,6 +119,20 @@ pub(crate) enum Command {
         #[command(flatten)]
         ask: Ask,
     },
+    /// Show letters about events that nobody has taken yet, oldest first.
+    #[command(
+        after_help = "Examples:\n  espalierd letters\n  espalierd letters --retry 7\n  espalierd letters --drop 7"
+    )]
+    Letters {
+        /// Try this letter again at once.
+        #[arg(long, value_name = "ID", conflicts_with = "forget")]
+        retry: Option<u64>,
+        /// Forget this letter.
+        #[arg(long = "drop", value_name = "ID")]
+        forget: Option<u64>,
+        #[command(flatten)]
+        ask: Ask,
+    },
     /// Show who did what, newest last.
     #[command(after_help = "Example:\n  espalierd audit")]
     Audit(Ask),
@@ -130,6 +144,26 @@ pub(crate) enum Command {
         file: PathBuf,
         #[command(flatten)]
         ask: Ask,
+    },
+    /// Try the controller: model switches on loopback addresses, and a daemon over them. Needs no root, and leaves nothing behind.
+    #[command(
+        after_help = "Examples:\n  espalierd demo\n  espalier generate dragonfly 4 2 -o dragonfly.yaml && espalierd demo dragonfly.yaml\n\n\
+        It reads lines: cut LINK, mend LINK, off SWITCH, on SWITCH, quit. Model switches forward no frames; for real ones on\n\
+        real kernels see espalier lab."
+    )]
+    Demo {
+        /// Topology; a torus of 16 switches unless given.
+        #[arg(value_name = "TOPOLOGY")]
+        topology: Option<PathBuf>,
+        /// A plan of its own, instead of one that is made for the topology.
+        #[arg(long, value_name = "PLAN", conflicts_with = "topology")]
+        plan: Option<PathBuf>,
+        /// Address and port of the page.
+        #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7433")]
+        page: SocketAddr,
+        /// Seconds between two polls.
+        #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
+        counters: f64,
     },
     /// Print the OpenAPI document of the API.
     #[command(after_help = "Example:\n  espalierd openapi > openapi.json")]

@@ -88,6 +88,24 @@ pub fn document<T: DeserializeOwned>(socket: &Path, question: Ask<'_>) -> Result
         .map_err(|error| format!("{}: the answer is not as this version knows it: {error}", socket.display()))
 }
 
+/// Hands changes of events on as they come, `take(change, event)`, each event as JSON, until the daemon ends.
+///
+/// # Errors
+/// As [`ask`].
+pub fn follow(socket: &Path, take: &mut dyn FnMut(&str, &str)) -> Result<(), String> {
+    let mut rest = String::new();
+    ask(socket, Ask::get("/v1/events/stream"), &mut |part| {
+        rest.push_str(&String::from_utf8_lossy(part));
+        while let Some(end) = rest.find("\n\n") {
+            let message: String = rest.drain(..end + 2).collect();
+            let field = |name: &str| message.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+            if let (Some(change), Some(event)) = (field("event:"), field("data:")) {
+                take(change, event);
+            }
+        }
+    })
+}
+
 /// A part of a path or a query, with everything encoded that is not a plain letter or digit.
 pub fn encoded(text: &str) -> String {
     let mut safe = String::new();

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -9,7 +10,7 @@ use std::{
 use controller::ConnectOptions;
 use serde::Deserialize;
 
-use crate::core::ladder::Ladder;
+use crate::{core::ladder::Ladder, documents::Severity};
 
 /// What a configuration says.
 #[derive(Clone, Debug, Deserialize)]
@@ -31,6 +32,8 @@ pub struct Config {
     pub ladder: Ladder,
     /// Who may approve.
     pub approval: ApprovalConfig,
+    /// Who is told of events.
+    pub notify: Vec<NotifyConfig>,
 }
 
 /// How switches are asked.
@@ -56,7 +59,7 @@ pub struct WatchConfig {
     /// Whole tables, unless something has changed before.
     pub tables: f64,
     /// Address and port where switches send traps, whose senders are polled at once; none are taken unless given.
-    pub traps: Option<std::net::SocketAddr>,
+    pub traps: Option<SocketAddr>,
     /// Ports of cables that a stored answer is for.
     pub standby: f64,
     /// For how long a cable must carry again before hosts return to it.
@@ -87,6 +90,31 @@ pub enum AuthorApproval {
     Forbidden,
 }
 
+/// Somebody who is told of events.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NotifyConfig {
+    /// Its name, in letters and messages.
+    pub name: String,
+    /// The least severity of events that it is told.
+    #[serde(default = "warning")]
+    pub least: Severity,
+    /// An address to which each letter is posted.
+    pub webhook: Option<String>,
+    /// File of the webhook's secret, `whsec_` and base64.
+    pub secret: Option<PathBuf>,
+    /// File of certificates by which the webhook's server is known; those of the system unless given.
+    pub ca: Option<PathBuf>,
+    /// A program that reads each letter, and its arguments.
+    pub exec: Option<Vec<String>>,
+    /// A syslog server, asked over UDP.
+    pub syslog: Option<SocketAddr>,
+}
+
+const fn warning() -> Severity {
+    Severity::Warning
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -98,6 +126,7 @@ impl Default for Config {
             watch: WatchConfig::default(),
             ladder: Ladder::default(),
             approval: ApprovalConfig::default(),
+            notify: Vec::new(),
         }
     }
 }
@@ -188,6 +217,11 @@ impl Config {
                     .to_owned(),
             );
         }
+        for (number, notify) in self.notify.iter().enumerate() {
+            if self.notify[..number].iter().any(|other| other.name == notify.name) {
+                return Err(format!("notify: two are called {:?}; their letters could not be told apart", notify.name));
+            }
+        }
         for place in &self.listen {
             Listen::parse(place).map_err(|why| format!("listen: {why}"))?;
         }
@@ -223,7 +257,7 @@ pub enum Listen {
     /// A Unix socket, whose users are known by the system.
     Unix(PathBuf),
     /// An address, whose users have tokens.
-    Tcp(std::net::SocketAddr),
+    Tcp(SocketAddr),
 }
 
 impl Listen {

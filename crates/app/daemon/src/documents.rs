@@ -73,6 +73,9 @@ pub struct Proposal {
     pub approvals: Vec<Approval>,
     /// Parts that it does without beyond its base: failed ones, and those in maintenance.
     pub drained: Vec<String>,
+    /// Switches among them that are down: the plan does not know them, and is deployed without them.
+    #[serde(default)]
+    pub absent: Vec<String>,
     /// The digest of the plan that it comes from: its own, if it does without nothing.
     pub base: String,
 }
@@ -120,10 +123,11 @@ pub struct Effect {
 }
 
 /// How much an event concerns a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// Worth knowing.
+    #[default]
     Note,
     /// It resolves by itself, or waits for a person without harm.
     Warning,
@@ -142,6 +146,9 @@ pub struct Event {
     pub subject: String,
     /// How much it concerns a person.
     pub severity: Severity,
+    /// The most that it has, since it came.
+    #[serde(default)]
+    pub worst: Severity,
     /// What is wrong, in a sentence.
     pub message: String,
     /// What follows from it, and needs nothing done by itself.
@@ -160,6 +167,37 @@ pub struct Event {
     pub times: u32,
     /// Why maintenance keeps it from being acted on, if it does.
     pub maintenance: Option<String>,
+}
+
+/// What is told of an event to the world outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Notification {
+    /// `event.opened`, `event.changed` or `event.cleared`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// When, by RFC 3339.
+    pub timestamp: String,
+    /// The event.
+    pub data: Event,
+}
+
+/// A notification on its way to somebody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Letter {
+    /// Counts letters, from 1.
+    pub id: u64,
+    /// To whom, by the name in the configuration.
+    pub to: String,
+    /// The notification, as JSON.
+    pub body: String,
+    /// When it was written, in seconds since 1970-01-01 UTC.
+    pub at_s: u64,
+    /// How often it was tried.
+    pub tries: u32,
+    /// When it is tried next; none if it is not tried any more.
+    pub next_s: Option<u64>,
+    /// Why it was not taken last.
+    pub failure: Option<String>,
 }
 
 /// A mark that keeps the controller from acting on something.
@@ -217,6 +255,10 @@ pub struct Status {
     pub proposals: Vec<Proposal>,
     /// Maintenance marks that are in force.
     pub maintenance: Vec<Maintenance>,
+    /// Letters that are still tried.
+    pub letters_waiting: usize,
+    /// Letters that nobody took.
+    pub letters_dead: usize,
 }
 
 /// A link as it was polled last.

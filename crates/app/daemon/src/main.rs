@@ -15,7 +15,8 @@ use espalierd::{
     api::routes::{MaintenanceRequest, openapi},
     client::{self, Ask as Question, encoded},
     config::Config,
-    documents::{AuditEntry, Event, Maintenance, Proposal, ProposalState, Status, Target},
+    demo::{DemoRequest, demo},
+    documents::{AuditEntry, Event, Letter, Maintenance, Proposal, ProposalState, Status, Target},
     service::{self, Checked},
     show,
 };
@@ -36,6 +37,10 @@ fn main() -> ExitCode {
         }
         Command::CheckConfig(config) => check(&config.path),
         Command::Restore { file, config } => restore(&config.path, &file),
+        Command::Demo { topology, plan, page, counters } => {
+            let request = DemoRequest { topology: topology.as_deref(), plan: plan.as_deref(), page, counters };
+            demo(&request).map(|()| ExitCode::SUCCESS).map_err(|why| (REFUSED, why))
+        }
         Command::Openapi => print(&openapi()),
         Command::Man { directory } => {
             man(&directory).map_err(|error| (REFUSED, format!("{}: {error}", directory.display())))
@@ -168,6 +173,18 @@ fn ask(command: Command) -> Result<ExitCode, String> {
             let mark: Maintenance = client::document(&ask.socket, Question::post("/v1/maintenance", body))?;
             show(&ask, &mark, |mark| vec![show::maintenance(mark)]);
         }
+        Command::Letters { retry: Some(id), ask, .. } => {
+            let path = format!("/v1/letters/{id}/retry");
+            let letter: Letter = client::document(&ask.socket, Question::post(&path, Vec::new()))?;
+            show(&ask, &letter, |letter| vec![show::letter(letter)]);
+        }
+        Command::Letters { forget: Some(id), ask, .. } => {
+            client::ask(&ask.socket, Question::delete(&format!("/v1/letters/{id}")), &mut |_| {})?;
+        }
+        Command::Letters { ask, .. } => {
+            let letters: Vec<Letter> = client::document(&ask.socket, Question::get("/v1/letters"))?;
+            show(&ask, &letters, |letters| letters.iter().map(show::letter).collect());
+        }
         Command::Audit(ask) => {
             let mut entries: Vec<AuditEntry> = client::document(&ask.socket, Question::get("/v1/audit"))?;
             entries.reverse();
@@ -181,6 +198,7 @@ fn ask(command: Command) -> Result<ExitCode, String> {
         Command::Run(_)
         | Command::CheckConfig(_)
         | Command::Restore { .. }
+        | Command::Demo { .. }
         | Command::Openapi
         | Command::Man { .. }
         | Command::Completions { .. } => unreachable!("these ask no daemon"),
@@ -190,17 +208,12 @@ fn ask(command: Command) -> Result<ExitCode, String> {
 
 /// Prints changes of events as they come.
 fn follow(asked: &Ask) -> Result<(), String> {
-    let mut rest = String::new();
-    client::ask(&asked.socket, Question::get("/v1/events/stream"), &mut |part| {
-        rest.push_str(&String::from_utf8_lossy(part));
-        while let Some(end) = rest.find("\n\n") {
-            let message: String = rest.drain(..end + 2).collect();
-            let field = |name: &str| message.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-            let (Some(change), Some(data)) = (field("event:"), field("data:")) else { continue };
-            if asked.json {
-                let _ = writeln!(io::stdout(), "{{\"change\":\"{change}\",\"event\":{data}}}");
-            } else if let Ok(event) = serde_json::from_str::<Event>(data) {
-                let _ = writeln!(io::stdout(), "{change}: {}", show::event(&event).join("\n"));
+    client::follow(&asked.socket, &mut |change, event| {
+        if asked.json {
+            let _ = writeln!(io::stdout(), "{{\"change\":\"{change}\",\"event\":{event}}}");
+        } else if let Ok(event) = serde_json::from_str::<Event>(event) {
+            for line in show::change(change, &event) {
+                let _ = writeln!(io::stdout(), "{line}");
             }
         }
     })

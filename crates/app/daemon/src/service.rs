@@ -6,11 +6,12 @@ use std::{
     net::{SocketAddr, UdpSocket},
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock},
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use fabric::rng::Rng;
 use records::SqliteRecords;
 use rustix::{
     fs::{FlockOperation, flock},
@@ -28,6 +29,7 @@ use crate::{
     archive::Archive,
     config::{Config, Listen},
     manager::Manager,
+    notify::{Receiver, deliver},
     work::{Reach, work},
 };
 
@@ -40,6 +42,7 @@ pub struct Checked {
     pub config: Config,
     reach: Reach,
     tokens: Tokens,
+    receivers: Vec<Receiver>,
 }
 
 fn env(name: &str) -> Option<String> {
@@ -56,7 +59,9 @@ impl Checked {
         let credentials = config.credentials(&env).map_err(|why| format!("{}: {why}", path.display()))?;
         let reach = Reach::read(&credentials, config.connect(), &env)?;
         let tokens = config.tokens.as_deref().map_or_else(|| Ok(Tokens::default()), Tokens::read)?;
-        Ok(Self { config, reach, tokens })
+        let receivers = config.notify.iter().map(Receiver::new).collect::<Result<_, _>>();
+        let receivers = receivers.map_err(|why| format!("{}: {why}", path.display()))?;
+        Ok(Self { config, reach, tokens, receivers })
     }
 }
 
@@ -106,7 +111,7 @@ impl State {
 /// # Errors
 /// A message; nothing has been written to any switch.
 pub fn run(path: &Path) -> Result<(), String> {
-    let Checked { config, reach, tokens } = Checked::read(path)?;
+    let Checked { config, reach, tokens, receivers } = Checked::read(path)?;
     let state = State::take(&config.state)?;
     let store = Arc::new(SqliteRecords::open(&state.store()).map_err(|error| error.to_string())?);
     let now_s = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
@@ -123,14 +128,16 @@ pub fn run(path: &Path) -> Result<(), String> {
     let traps = manager.config().watch.traps.map(trap_socket).transpose()?;
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|error| format!("signals: {error}"))?;
     let serving = Serving::open(&places, &shared)?;
-    let reach = RwLock::new(Arc::new(reach));
-    let reached = || Arc::clone(&reach.read().unwrap_or_else(PoisonError::into_inner));
+    let means = Means { reach: RwLock::new(Arc::new(reach)), receivers: RwLock::new(Arc::new(receivers)) };
+    let luck = Mutex::new(Rng::new(now_s() ^ u64::from(std::process::id())));
+    let luck = || luck.lock().unwrap_or_else(PoisonError::into_inner).below(LUCK) as f64 / LUCK as f64;
     tracing::info!(listen = ?manager.config().listen, "espalierd {} is ready", env!("CARGO_PKG_VERSION"));
     // Without systemd there is nobody to tell.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
     let handle = signals.handle();
     thread::scope(|scope| {
         scope.spawn(|| beat(&manager));
+        scope.spawn(|| deliver(&manager, &|| means.receivers(), &luck));
         if let Some(traps) = &traps {
             scope.spawn(|| hear(traps, &manager));
         }
@@ -142,14 +149,33 @@ pub fn run(path: &Path) -> Result<(), String> {
                     manager.stop();
                     return;
                 }
-                reload(path, &manager, &reach);
+                reload(path, &manager, &means);
             }
         });
-        work(&manager, &reached);
+        work(&manager, &|| means.reach());
         handle.close();
     });
     drop(serving);
     Ok(())
+}
+
+/// Steps of chance by which letters that failed together are spread.
+const LUCK: usize = 1000;
+
+/// What the configuration in force names: how switches are reached, and who is told of events.
+struct Means {
+    reach: RwLock<Arc<Reach>>,
+    receivers: RwLock<Arc<Vec<Receiver>>>,
+}
+
+impl Means {
+    fn reach(&self) -> Arc<Reach> {
+        Arc::clone(&self.reach.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn receivers(&self) -> Arc<Vec<Receiver>> {
+        Arc::clone(&self.receivers.read().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// How soon whoever waits for traps notices that the daemon is to end.
@@ -173,10 +199,11 @@ fn hear(traps: &UdpSocket, manager: &Manager) {
 }
 
 /// Reads the configuration again; a bad one is refused, and the old one stays.
-fn reload(path: &Path, manager: &Manager, reach: &RwLock<Arc<Reach>>) {
+fn reload(path: &Path, manager: &Manager, means: &Means) {
     match Checked::read(path) {
         Ok(checked) => {
-            *reach.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(checked.reach);
+            *means.reach.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(checked.reach);
+            *means.receivers.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(checked.receivers);
             manager.configure(checked.config);
             tracing::info!("{}: read again", path.display());
         }

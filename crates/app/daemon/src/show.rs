@@ -1,28 +1,27 @@
 //! Documents for people.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use crate::{
-    documents::{AuditEntry, Event, Maintenance, Proposal, ProposalState, Severity, Status, Target, TargetState, Way},
+    documents::{
+        AuditEntry, Event, Letter, Maintenance, Proposal, ProposalState, Severity, Status, Target, TargetState, Way,
+    },
     manager::short,
 };
 
+/// The last second of the year 9999.
+const YEAR_9999_S: u64 = 253_402_300_799;
+
 /// A moment as people write it: `2026-11-26 19:17:01 UTC`.
 pub fn moment(at_s: u64) -> String {
-    let (days, s) = (at_s / 86_400, at_s % 86_400);
-    let (year, month, day) = date_of(days);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", s / 3600, s % 3600 / 60, s % 60)
+    timestamp(at_s).replace('T', " ").replace('Z', " UTC")
 }
 
-/// The civil date of a day since 1970-01-01. Source: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms".
-fn date_of(days: u64) -> (u64, u64, u64) {
-    // Eras of 400 years begin with March of year 0.
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year_of_era + 400 * era + u64::from(month <= 2), month, day)
+/// A moment by RFC 3339: `2026-11-26T19:17:01Z`.
+pub fn timestamp(at_s: u64) -> String {
+    // What lies beyond its years is no moment of a controller's.
+    let known = UNIX_EPOCH + Duration::from_secs(at_s.min(YEAR_9999_S));
+    humantime::format_rfc3339_seconds(known).to_string()
 }
 
 /// The fabric as it was polled last; whether nothing needs a person.
@@ -48,6 +47,9 @@ pub fn status(status: &Status) -> (Vec<String>, bool) {
     }
     lines.extend(status.proposals.iter().map(proposal));
     lines.extend(status.maintenance.iter().map(maintenance));
+    if status.letters_dead > 0 {
+        lines.push(format!("{} letters were not taken by anybody: espalierd letters", status.letters_dead));
+    }
     let is_fine = status.events.iter().all(|event| event.severity != Severity::Critical)
         && status.target.as_ref().is_none_or(|target| target.state != TargetState::Failed);
     (lines, is_fine)
@@ -91,6 +93,17 @@ pub fn event(event: &Event) -> Vec<String> {
     lines
 }
 
+/// A change of an event, as it happens; nothing where the event was over when it was told.
+pub fn change(word: &str, changed: &Event) -> Vec<String> {
+    let mut lines = match changed.cleared_s {
+        Some(cleared_s) if cleared_s == changed.last_s && word == "cleared" => return Vec::new(),
+        Some(_) if word == "cleared" => vec![format!("{} (since {})", changed.message, moment(changed.first_s))],
+        _ => event(changed),
+    };
+    lines[0].insert_str(0, &format!("{word}: "));
+    lines
+}
+
 /// A proposal in one line.
 pub fn proposal(proposal: &Proposal) -> String {
     let effect = &proposal.effect;
@@ -122,6 +135,17 @@ pub fn maintenance(mark: &Maintenance) -> String {
     format!("maintenance {} of {} by {}, {until}{drain}: {}", mark.id, mark.subject, mark.by, mark.reason)
 }
 
+/// A letter in one line.
+pub fn letter(letter: &Letter) -> String {
+    let Letter { id, to, at_s, tries, next_s, failure, .. } = letter;
+    let state = match next_s {
+        Some(next_s) => format!("tried {tries} times, next at {}", moment(*next_s)),
+        None => format!("dead after {tries} tries; espalierd letters --retry {id}"),
+    };
+    let why = failure.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    format!("letter {id} to {to} of {}, {state}{why}", moment(*at_s))
+}
+
 /// An audit entry in one line.
 pub fn audit(entry: &AuditEntry) -> String {
     format!("{}  {}  {}", moment(entry.at_s), entry.who, entry.what)
@@ -139,6 +163,7 @@ mod tests {
             (951_782_400, "2000-02-29 00:00:00 UTC"),
             (1_709_251_199, "2024-02-29 23:59:59 UTC"),
             (4_107_542_400, "2100-03-01 00:00:00 UTC"),
+            (u64::MAX, "9999-12-31 23:59:59 UTC"),
             (1_795_720_621, "2026-11-26 19:17:01 UTC"),
         ] {
             assert_eq!(moment(at_s), expected);

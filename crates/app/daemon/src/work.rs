@@ -19,13 +19,13 @@ use controller::{
     Start, Store as _, Trial, Unconfirmable, Words, deploy, keep_addresses, stand_by,
 };
 use drivers::credentials::Keyring;
-use fabric::{HostId, Mac, Plan};
+use fabric::{HostId, Mac, Plan, VlanId};
 use rollout::{addresses::with_learned, deploy::Precedence, standby::Standby};
 
 use crate::{
     core::ladder::Reaction,
     documents::Target,
-    manager::{Deployed, Job, Manager, took},
+    manager::{Absent, Deployed, Job, Manager, took},
     outcome::{outcome_words, refusal_words},
 };
 
@@ -94,6 +94,10 @@ fn watch(manager: &Manager, plan: &Arc<Plan>, reach: &Reach) {
         if ladder.stored == Reaction::Act && has_answers(plan) {
             scope.spawn(|| answer(manager, plan, reach, &token));
         }
+        if let Some(absent) = manager.absent() {
+            let token = &token;
+            scope.spawn(move || await_absent(manager, &absent, reach, token));
+        }
         if ladder.addresses == Reaction::Act && plan.topology.learning_hosts().next().is_some() {
             scope.spawn(|| learn(manager, plan, reach, &token));
         }
@@ -130,15 +134,19 @@ fn say(manager: &Manager, watcher: &str, words: &Words) {
     }
 }
 
+fn look_options(reach: &Reach) -> ConnectOptions {
+    ConnectOptions {
+        timeout: reach.options.timeout.min(LOOK_TIMEOUT_MAX),
+        attempts: reach.options.attempts.min(LOOK_ATTEMPTS_MAX),
+        ..reach.options.clone()
+    }
+}
+
 /// Polls all switches, over and over.
 fn look(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken) {
     let known = known_addresses(manager, plan);
     let with = with_learned(plan, &known);
-    let options = ConnectOptions {
-        timeout: reach.options.timeout.min(LOOK_TIMEOUT_MAX),
-        attempts: reach.options.attempts.min(LOOK_ATTEMPTS_MAX),
-        ..reach.options.clone()
-    };
+    let options = look_options(reach);
     let fabric = match Fabric::of(&with, &reach.keyring, &options, token.for_requests()) {
         Ok(fabric) => fabric,
         Err(error) => {
@@ -162,6 +170,31 @@ fn look(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken
         // However many hints come, switches are not asked all the time.
         rest(token, BREATH);
         manager.wait_for_look(every.saturating_sub(took + BREATH));
+    }
+}
+
+/// Asks switches that the plan does not know whether they are back.
+fn await_absent(manager: &Manager, absent: &Absent, reach: &Reach, token: &CancellationToken) {
+    let options = look_options(reach);
+    // No tag is written or looked for.
+    let found = Fabric::new(&absent.topology, VlanId::MAX, &reach.keyring, &options, token.for_requests());
+    let fabric = match found {
+        Ok(fabric) => fabric,
+        Err(error) => {
+            tracing::error!("{}", error.words());
+            return;
+        }
+    };
+    while !token.is_cancelled() {
+        let answers =
+            |switch: &&String| absent.topology.find_switch(switch).is_some_and(|id| fabric.connect_to_look(id).is_ok());
+        let answering = absent.switches.iter().filter(answers).cloned().collect();
+        // Switches that were left in the middle of a request are no finding.
+        if token.is_cancelled() {
+            return;
+        }
+        manager.saw_absent(answering);
+        rest(token, Duration::from_secs_f64(manager.config().watch.counters));
     }
 }
 

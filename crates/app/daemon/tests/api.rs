@@ -1,104 +1,18 @@
 //! The API over TCP, by a client of a few lines: who may do what, documents, metrics, the stream, and the stored OpenAPI
 //! document.
 
-#[path = "../../cli/tests/closet/switches.rs"]
-mod switches;
+mod common;
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{SocketAddr, TcpListener, TcpStream},
+    io::{BufRead as _, BufReader},
     path::Path,
-    process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use fabric::{
-    FlowControl, Policy,
-    format::{native::parse_native, plan::write_plan},
-};
+use common::{Daemon, plan_text};
 use serde_json::Value;
-use switches::{Closet, Folder, ROOMY, ring};
-
-struct Daemon {
-    child: Child,
-    address: SocketAddr,
-    _closet: Closet,
-    folder: Folder,
-}
-
-impl Daemon {
-    fn start(word: &str) -> Self {
-        let folder = Folder::new(&format!("api-{word}"));
-        let closet = Closet::open(ROOMY);
-        folder.prepare(&ring());
-        // The SHA-256 of "sesame".
-        let digest = "d0c04f4b1951e4aeaaec8223ed2039e542f3aae805a6fa7f6d794e5afff5d272";
-        folder.write("tokens.toml", &format!("[ada]\nrole = \"approver\"\nsha256 = \"{digest}\"\n"));
-        let address = TcpListener::bind("127.0.0.1:0").and_then(|probe| probe.local_addr()).expect("a free port");
-        let path = folder.0.display();
-        folder.write(
-            "espalierd.toml",
-            &format!(
-                "state = \"{path}/state\"\ncredentials = \"{path}/credentials.toml\"\ntokens = \"{path}/tokens.toml\"\n\
-                 listen = [\"{address}\"]\n[snmp]\nport = {}\ntimeout = 0.3\nattempts = 3\n[watch]\ncounters = 1\n",
-                closet.port
-            ),
-        );
-        let child = Command::new(env!("CARGO_BIN_EXE_espalierd"))
-            .args(["run", "--config", "espalierd.toml"])
-            .current_dir(&folder.0)
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the program runs");
-        let daemon = Self { child, address, _closet: closet, folder };
-        let since = Instant::now();
-        while TcpStream::connect(address).is_err() {
-            assert!(since.elapsed() < Duration::from_secs(30), "the daemon does not answer");
-            thread::sleep(Duration::from_millis(20));
-        }
-        daemon
-    }
-
-    fn send(&self, method: &str, path: &str, token: Option<&str>, body: &[u8]) -> TcpStream {
-        let mut stream = TcpStream::connect(self.address).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
-        let token = token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Type: application/json\r\n{token}Content-Length: {}\r\n\r\n",
-            body.len()
-        );
-        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).expect("it listens");
-        stream
-    }
-
-    /// The status and the body.
-    fn ask(&self, method: &str, path: &str, token: Option<&str>, body: &[u8]) -> (u16, String) {
-        let mut text = String::new();
-        self.send(method, path, token, body).read_to_string(&mut text).expect("an answer");
-        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
-        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
-        (status, body.to_owned())
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn plan_text() -> Vec<u8> {
-    let topology = parse_native("ring.yaml", &ring()).expect("a topology");
-    let policy = Policy { flow_control: FlowControl::None, ..Policy::default() };
-    let plan = planner::plan(&topology, &policy, None).expect("a plan");
-    let mut text = Vec::new();
-    write_plan(&plan, &mut text).expect("a plan");
-    text
-}
 
 #[test]
 fn a_token_says_who_may_do_what() {
@@ -161,7 +75,7 @@ fn plans_come_back_as_they_were_and_events_are_streamed() {
         assert!(since.elapsed() < Duration::from_secs(60), "{text}");
         thread::sleep(Duration::from_millis(50));
     }
-    daemon._closet.do_it("s1 silent");
+    daemon.closet.do_it("s1 silent");
     let mut lines = BufReader::new(stream).lines();
     let data = loop {
         let line = lines.next().expect("the stream goes on").expect("text");

@@ -367,6 +367,7 @@ scenarios!(
     author_forbidden,
     bad_configuration,
     dead_switch,
+    dead_switch_stored,
     drift_reported,
     drift_twice,
     failed_deployment,

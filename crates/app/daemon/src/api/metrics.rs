@@ -1,6 +1,6 @@
 //! Metrics for Prometheus, made anew from the status at each scrape.
 //!
-//! Cardinality: three series for each link, one for each severity of events, and ten others.
+//! Cardinality: three series for each link, one for each severity of events, and twelve others.
 
 use std::sync::atomic::AtomicU64;
 
@@ -52,6 +52,8 @@ pub fn metrics(status: &Status) -> String {
     number("switches_as_planned", "Switches that answer and hold the plan", status.as_planned as f64);
     number("proposals_open", "Proposals that wait for approval", status.proposals.len() as f64);
     number("maintenance", "Maintenance marks in force", status.maintenance.len() as f64);
+    number("letters_waiting", "Notifications that are tried again", status.letters_waiting as f64);
+    number("letters_dead", "Notifications that nobody took", status.letters_dead as f64);
     number("polled_timestamp_seconds", "When all switches were polled last", status.polled_s.unwrap_or(0) as f64);
     let took = Number::default();
     took.set(status.poll_took_s);
@@ -92,6 +94,23 @@ pub fn metrics(status: &Status) -> String {
 mod tests {
     use super::*;
     use crate::documents::LinkStatus;
+
+    /// Alerts and the dashboard ask for metrics that there are.
+    #[test]
+    fn alerts_and_the_dashboard_name_metrics_that_there_are() {
+        let link =
+            LinkStatus { link: "a".to_owned(), up: Some(true), load: [Some(0.5); 2], errors: None, discards: None };
+        let text = metrics(&Status { links: vec![link], ..Status::default() });
+        let known: Vec<&str> = text.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
+        for named in [include_str!("../../monitoring/rules.yml"), include_str!("../../monitoring/grafana.json")] {
+            let words = named.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+            let metrics: Vec<&str> = words.filter(|word| word.starts_with("espalierd_")).collect();
+            assert!(!metrics.is_empty());
+            for metric in metrics {
+                assert!(known.contains(&metric), "there is no metric {metric}");
+            }
+        }
+    }
 
     #[test]
     fn a_link_is_three_series() {

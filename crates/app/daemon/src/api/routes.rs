@@ -25,7 +25,7 @@ use super::{
     metrics, page,
 };
 use crate::{
-    documents::{AuditEntry, Event, Maintenance, Proposal, Status, Target},
+    documents::{AuditEntry, Event, Letter, Maintenance, Proposal, Status, Target},
     manager::{Manager, Refused},
 };
 
@@ -68,6 +68,9 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/maintenance", post(set_maintenance))
         .route("/v1/maintenance/{id}", delete(remove_maintenance))
         .route("/v1/put-back/{switch}", post(put_back))
+        .route("/v1/letters", get(letters))
+        .route("/v1/letters/{id}", delete(drop_letter))
+        .route("/v1/letters/{id}/retry", post(retry_letter))
         .route("/v1/audit", get(audit))
         .route("/v1/backup", get(backup))
         .layer(DefaultBodyLimit::max(PLAN_LEN_MAX))
@@ -348,6 +351,33 @@ async fn put_back(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Letters about events that nobody has taken yet, oldest first.
+#[utoipa::path(get, path = "/v1/letters", responses((status = 200, body = Vec<Letter>)))]
+async fn letters(_: Caller, State(shared): State<Arc<Shared>>) -> Json<Vec<Letter>> {
+    Json(shared.manager.letters())
+}
+
+/// Tries a letter again at once. Admins.
+#[utoipa::path(post, path = "/v1/letters/{id}/retry", params(("id" = u64, Path, description = "Which letter")),
+    responses((status = 200, body = Letter), (status = 404, body = ErrorDocument)))]
+async fn retry_letter(caller: Caller, State(shared): State<Arc<Shared>>, Path(id): Path<u64>) -> Reply<Letter> {
+    caller.may(Role::Admin)?;
+    Ok(Json(blocking(shared, move |manager| manager.retry_letter(id, &caller.name)).await?))
+}
+
+/// Forgets a letter. Admins.
+#[utoipa::path(delete, path = "/v1/letters/{id}", params(("id" = u64, Path, description = "Which letter")),
+    responses((status = 204), (status = 404, body = ErrorDocument)))]
+async fn drop_letter(
+    caller: Caller,
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<u64>,
+) -> Result<StatusCode, Refusal> {
+    caller.may(Role::Admin)?;
+    blocking(shared, move |manager| manager.drop_letter(id, &caller.name)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// What was done by whom, newest first.
 #[utoipa::path(get, path = "/v1/audit", responses((status = 200, body = Vec<AuditEntry>)))]
 async fn audit(_: Caller, State(shared): State<Arc<Shared>>) -> Reply<Vec<AuditEntry>> {
@@ -393,6 +423,9 @@ async fn backup(caller: Caller, State(shared): State<Arc<Shared>>) -> Result<Res
         set_maintenance,
         remove_maintenance,
         put_back,
+        letters,
+        retry_letter,
+        drop_letter,
         audit,
         backup
     )

@@ -77,6 +77,7 @@ mod tests {
             state: ProposalState::Open,
             approvals: Vec::new(),
             drained: Vec::new(),
+            absent: Vec::new(),
             base: "d".to_owned(),
         }
     }

@@ -45,6 +45,8 @@ pub enum EventChange {
     Opened(Event),
     /// Its consequences, its remedy or its severity changed.
     Changed(Event),
+    /// The same, and it is more severe than it has been.
+    Worsened(Event),
     /// It is gone for good.
     Cleared(Event),
     /// It was cleared long ago, and is forgotten.
@@ -55,7 +57,11 @@ impl EventChange {
     /// The event as it is now.
     pub fn event(&self) -> &Event {
         match self {
-            Self::Opened(event) | Self::Changed(event) | Self::Cleared(event) | Self::Forgotten(event) => event,
+            Self::Opened(event)
+            | Self::Changed(event)
+            | Self::Worsened(event)
+            | Self::Cleared(event)
+            | Self::Forgotten(event) => event,
         }
     }
 
@@ -63,7 +69,7 @@ impl EventChange {
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Opened(_) => "opened",
-            Self::Changed(_) => "changed",
+            Self::Changed(_) | Self::Worsened(_) => "changed",
             Self::Cleared(_) => "cleared",
             Self::Forgotten(_) => "forgotten",
         }
@@ -149,11 +155,14 @@ impl EventLog {
                 event.last_s = now_s;
                 (event.gone_s, event.cleared_s) = (None, None);
                 event.times += u32::from(returns);
+                let worsens = condition.severity > event.worst;
+                event.worst = if returns { condition.severity } else { event.worst.max(condition.severity) };
                 let Condition { severity, message, consequences, remedy, maintenance, .. } = condition;
                 (event.severity, event.message, event.consequences) = (severity, message, consequences);
                 (event.remedy, event.maintenance) = (remedy, maintenance);
                 let change = match (returns, is_other) {
                     (true, _) => Some(EventChange::Opened(event.clone())),
+                    (false, true) if worsens => Some(EventChange::Worsened(event.clone())),
                     (false, true) => Some(EventChange::Changed(event.clone())),
                     (false, false) => None,
                 };
@@ -167,6 +176,7 @@ impl EventLog {
             kind,
             subject,
             severity,
+            worst: severity,
             message,
             consequences,
             remedy,

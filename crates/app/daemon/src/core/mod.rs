@@ -4,5 +4,7 @@ pub mod approve;
 pub mod drift;
 pub mod events;
 pub mod ladder;
+pub mod letters;
 pub mod parts;
 pub mod propose;
+pub mod standing;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use fabric::{Plan, Policy, Severity};
+use controller::count::abridged;
+use fabric::{Plan, Policy, Severity, SwitchId};
 use thiserror::Error;
 use transition::Part;
 
@@ -50,7 +51,16 @@ pub fn effect(held: Option<&Plan>, next: &Plan) -> Result<(Way, Effect), NoPropo
         None => (next.devices.len(), 0),
     };
     let steps = held.map(|held| hitless_steps(held, next));
+    let joins = held.and_then(|held| {
+        let mut switches = next.topology.switches().iter();
+        switches.find(|switch| held.topology.find_switch(&switch.name).is_none())
+    });
     let (way, steps, drained_because) = match steps {
+        // A hitless change begins where every switch is known to be.
+        Some(_) if joins.is_some() => {
+            let name = joins.map_or("", |switch| switch.name.as_str());
+            (Way::Drained, None, Some(format!("{name} joins, and holds whatever it held before")))
+        }
         Some(Ok(steps)) => (Way::Hitless, Some(steps), None),
         Some(Err(why)) => (Way::Drained, None, Some(why)),
         None => (Way::Drained, None, Some("there is no target yet".to_owned())),
@@ -78,20 +88,22 @@ fn hitless_steps(held: &Plan, next: &Plan) -> Result<usize, String> {
 }
 
 /// A plan that does without these parts: that of `base`, with them drained as well, and as little changed as can be from what
-/// the switches hold.
+/// the switches hold. Those that are `dead` it does not know at all, nor what is plugged into them.
 ///
 /// # Errors
 /// [`NoProposal::NoPlan`].
-pub fn plan_without(base: &Plan, held: &Plan, parts: &Parts) -> Result<Plan, NoProposal> {
-    let topology = &base.topology;
-    let no_plan = |why: &dyn std::fmt::Display| NoProposal::NoPlan {
-        parts: parts.names(topology).join(", "),
-        why: why.to_string(),
-    };
-    let switches: BTreeSet<_> =
-        parts.switches.union(&base.policy.drain.switches.iter().copied().collect()).copied().collect();
-    let links: BTreeSet<_> = parts.links.union(&base.policy.drain.links.iter().copied().collect()).copied().collect();
-    let drain = planner::drain(topology, &switches, &links).map_err(|error| no_plan(&error))?;
-    let policy = Policy { drain, ..base.policy.clone() };
-    planner::plan(topology, &policy, Some(held)).map_err(|error| no_plan(&error))
+pub fn plan_without(base: &Plan, held: &Plan, parts: &Parts, dead: &BTreeSet<SwitchId>) -> Result<Plan, NoProposal> {
+    let names = parts.names(&base.topology);
+    let no_plan = |why: String| NoProposal::NoPlan { parts: names.join(", "), why };
+    let left = base.topology.without_switches(dead).map_err(|faults| {
+        let each: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        no_plan(abridged(&each, "; ", FINDINGS_MAX))
+    })?;
+    let policy = base.policy.moved(&base.topology, &left);
+    let mut drained = Parts::named(&left, names.iter().map(String::as_str));
+    drained.switches.extend(&policy.drain.switches);
+    drained.links.extend(&policy.drain.links);
+    let drain = planner::drain(&left, &drained.switches, &drained.links).map_err(|error| no_plan(error.to_string()))?;
+    let policy = Policy { drain, ..policy };
+    planner::plan(&left, &policy, Some(held)).map_err(|error| no_plan(error.to_string()))
 }

@@ -7,6 +7,11 @@
 //! ```
 //! Workers carry jobs out and choose nothing. What is acknowledged to a caller is in the archive.
 
+mod around;
+mod letters;
+mod maintenance;
+mod proposals;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
@@ -15,7 +20,7 @@ use std::{
 };
 
 use controller::{StatusReport, Words};
-use fabric::{Plan, SwitchId};
+use fabric::{LinkId, Plan, SwitchId};
 use rollout::diagnose::{Cause, Diagnosis, Urgency};
 use thiserror::Error;
 
@@ -23,24 +28,32 @@ use crate::{
     archive::{Archive, ArchiveError},
     config::Config,
     core::{
-        approve::{NotApproved, approve},
+        approve::NotApproved,
         drift::{DriftAction, DriftGuard},
         events::{Condition, EventChange, EventLog},
         ladder::Reaction,
         parts::{Parts, subject},
-        propose::{NoProposal, effect, plan_without},
+        propose::NoProposal,
+        standing::standing,
     },
     documents::{
-        AuditEntry, Event, LinkStatus, Maintenance, Proposal, ProposalState, Severity, Status, Target, TargetState, Way,
+        AuditEntry, Event, LinkStatus, Maintenance, ProposalState, Severity, Status, Target, TargetState, Way,
     },
 };
 
-/// Kinds of events that do not come from polling.
+use letters::Letters;
+
+pub use around::Absent;
+
+/// Kinds of events that the manager makes itself.
 mod kinds {
+    /// Comes with polls.
+    pub(super) const LEFT_OUT: &str = "switch-left-out";
     pub(super) const DEPLOYMENT: &str = "deployment-failed";
     pub(super) const RETURNED: &str = "drift-returned";
     pub(super) const NO_PLAN: &str = "no-plan";
     pub(super) const STORE: &str = "store";
+    /// Those that do not come with polls.
     pub(super) const ALL: [&str; 4] = [DEPLOYMENT, RETURNED, NO_PLAN, STORE];
 }
 
@@ -141,11 +154,18 @@ struct Inner {
     asked_back: BTreeSet<String>,
     /// What has failed without a stored answer, by the last poll.
     failed: Parts,
-    /// Switches that did not answer at the last poll.
-    silent: Vec<String>,
+    /// Switches of the plan that did not answer at the last poll.
+    silent: BTreeSet<String>,
+    /// Switches that the plan does not know since they were down.
+    absent: Option<Arc<Absent>>,
+    /// Those of them that answer.
+    answering: BTreeSet<String>,
+    /// The link for whose failure hosts have switched over, by the last poll.
+    standing: Option<LinkId>,
     /// Parts without which there was no plan, so that it is not tried again and again.
     hopeless: Option<Vec<String>>,
     look_at_once: bool,
+    letters: Letters,
     /// Whether something may have failed, come back or been marked since plans without parts were thought about last.
     parts_changed: bool,
     looked: Looked,
@@ -189,7 +209,9 @@ impl Manager {
                 _ => archive.plan(&held.plan)?.map(|plan| (held, Arc::new(plan))),
             };
         }
+        inner.absent = inner.held.as_ref().map_or(Ok(None), |(held, _)| Absent::of(&archive, held))?.map(Arc::new);
         inner.target = target;
+        inner.post(archive.letters()?);
         let (stream, _) = tokio::sync::broadcast::channel(STREAM_MAX);
         Ok(Self {
             archive,
@@ -220,6 +242,11 @@ impl Manager {
     /// Seconds since 1970-01-01 UTC.
     pub fn now_s(&self) -> u64 {
         (self.now_s)()
+    }
+
+    /// Switches that the plan at hand does not know, since they were down when it was made.
+    pub fn absent(&self) -> Option<Arc<Absent>> {
+        self.inner().absent.clone()
     }
 
     /// Changes of events from now on.
@@ -316,10 +343,12 @@ impl Manager {
         };
         let ended = Target { state, note: note.clone(), ..target.clone() };
         self.archive.update_target(&ended)?;
+        let absent = Absent::of(&self.archive, &ended)?.map(Arc::new);
         let now_s = self.now_s();
         let mut inner = self.inner();
         if state == TargetState::Deployed {
             inner.held = Some((ended.clone(), Arc::clone(plan)));
+            (inner.absent, inner.answering, inner.standing) = (absent, BTreeSet::new(), None);
         }
         if inner.target.as_ref().is_some_and(|current| current.number == target.number) {
             inner.target = Some(ended);
@@ -390,6 +419,8 @@ impl Manager {
         let mut conditions: Vec<Condition> =
             report.diagnoses.iter().map(|diagnosis| condition(plan, report, diagnosis, (&marks, &config))).collect();
         conditions.extend(inner.decide_drift(now_s, plan, &report.diagnoses, &config, &marks));
+        conditions.extend(inner.absent.iter().flat_map(|absent| absent.conditions(&inner.answering)));
+        inner.standing = standing(plan, report);
         let kept = |kind: &str| !kinds::ALL.contains(&kind) || kind == kinds::RETURNED;
         inner.failed = Parts::unprotected(&report.diagnoses);
         let silent = plan.topology.switches().iter().zip(&report.seen).filter(|(_, seen)| seen.is_err());
@@ -427,7 +458,7 @@ impl Manager {
         };
         let mut inner = self.inner();
         let changes = inner.events.tell(now_s, told);
-        let kept = self.keep(changes);
+        let kept = self.keep(&mut inner, changes);
         drop(inner);
         if severity > Severity::Note {
             self.look_at_once();
@@ -463,17 +494,12 @@ impl Manager {
         is_of_kinds: &dyn Fn(&str) -> bool,
     ) -> Result<(), ArchiveError> {
         let changes = inner.events.see(now_s, seen, is_of_kinds);
-        self.keep(changes)
+        self.keep(inner, changes)
     }
 
-    fn keep(&self, changes: Vec<EventChange>) -> Result<(), ArchiveError> {
-        let (mut kept, mut forgotten) = (Vec::new(), Vec::new());
-        for change in &changes {
-            match change {
-                EventChange::Forgotten(event) => forgotten.push(event.clone()),
-                _ => kept.push(change.event().clone()),
-            }
-        }
+    /// Keeps changes of events, with the letters about them, and streams them. `inner` is the manager's own.
+    fn keep(&self, inner: &mut Inner, changes: Vec<EventChange>) -> Result<(), ArchiveError> {
+        let kept: Vec<_> = changes.iter().map(|change| (change.clone(), self.letters_about(change))).collect();
         for change in changes {
             let event = change.event();
             tracing::info!(
@@ -487,322 +513,10 @@ impl Manager {
             // Nobody may be listening.
             let _ = self.stream.send(Arc::new(change));
         }
-        self.archive.keep_events(&kept, &forgotten)
-    }
-
-    // Proposals.
-
-    /// Proposes a plan.
-    ///
-    /// # Errors
-    /// [`Refused`].
-    pub fn propose(&self, plan: &Plan, reason: &str, by: &str) -> Result<Proposal, Refused> {
-        let digest = self.archive.keep_plan(plan)?;
-        let proposal = self.proposal(plan, &digest, reason, by, (Vec::new(), digest.clone()))?;
-        self.audit(by, &format!("proposed plan {} as proposal {}: {reason}", short(&digest), proposal.id))?;
-        Ok(proposal)
-    }
-
-    fn proposal(
-        &self,
-        plan: &Plan,
-        digest: &str,
-        reason: &str,
-        by: &str,
-        (drained, base): (Vec<String>, String),
-    ) -> Result<Proposal, Refused> {
-        let (parent, held) = {
-            let inner = self.inner();
-            (inner.target_number(), inner.held.clone())
-        };
-        if held.as_ref().is_some_and(|(held, _)| held.plan == digest && held.number == parent) {
-            return Err(Refused::Conflict(format!("plan {} is the target already", short(digest))));
-        }
-        let (way, effect) = effect(held.as_ref().map(|(_, plan)| plan.as_ref()), plan)?;
-        let proposal = Proposal {
-            id: 0,
-            parent,
-            plan: digest.to_owned(),
-            reason: reason.to_owned(),
-            by: by.to_owned(),
-            at_s: self.now_s(),
-            way,
-            effect,
-            state: ProposalState::Open,
-            approvals: Vec::new(),
-            drained,
-            base,
-        };
-        Ok(self.archive.add_proposal(&proposal)?)
-    }
-
-    /// Approves a proposal. Once enough have, it is the target, and is deployed.
-    ///
-    /// # Errors
-    /// [`Refused`].
-    pub fn approve(&self, id: u64, by: &str) -> Result<Proposal, Refused> {
-        let rules = self.config().approval;
-        let mut proposal = self.find_proposal(id)?;
-        let (parent, silent) = {
-            let inner = self.inner();
-            (inner.target_number(), inner.silent.join(", "))
-        };
-        if !silent.is_empty() {
-            return Err(Refused::Conflict(format!(
-                "a deployment needs every switch, and these do not answer: {silent}; power them on or replace them, and approve then"
-            )));
-        }
-        let now_s = self.now_s();
-        let is_last = match approve(&mut proposal, by, now_s, parent, rules) {
-            Err(stale @ NotApproved::Stale { .. }) => {
-                self.archive.update_proposal(id, &|proposal| proposal.state = ProposalState::Stale)?;
-                return Err(stale.into());
-            }
-            approved => approved?,
-        };
-        if !is_last {
-            let approvals = proposal.approvals.clone();
-            self.archive.update_proposal(id, &|kept| kept.approvals.clone_from(&approvals))?;
-            self.audit(by, &format!("approved proposal {id}, {} of {}", approvals.len(), rules.needed))?;
-            return Ok(proposal);
-        }
-        let plan = self.archive.plan(&proposal.plan)?.ok_or_else(|| {
-            Refused::NotFound(format!("plan {} of proposal {id} is not kept any more", short(&proposal.plan)))
-        })?;
-        proposal.state = ProposalState::Approved;
-        let target = Target {
-            number: parent + 1,
-            parent,
-            plan: proposal.plan.clone(),
-            way: proposal.way,
-            proposal: id,
-            by: by.to_owned(),
-            at_s: now_s,
-            state: TargetState::Pending,
-            note: None,
-        };
-        // Whoever was faster has set another target; the inner one is behind only while its answer is under way.
-        let mut inner = self.inner();
-        if inner.target_number() != parent || !self.archive.set_target(&target, &proposal)? {
-            return Err(Refused::Conflict(format!("another target was set meanwhile; propose the plan again ({id})")));
-        }
-        inner.target = Some(target);
-        inner.target_plan = Some(Arc::new(plan));
-        inner.hopeless = None;
-        inner.looked = Looked::default();
-        drop(inner);
-        self.retire_others(id)?;
-        self.audit(by, &format!("approved proposal {id}: it is target {}", parent + 1))?;
+        let letters = self.archive.keep_events(&kept)?;
+        inner.post(letters);
         self.due.notify_all();
-        Ok(proposal)
-    }
-
-    /// Proposals that followed the target before are stale.
-    fn retire_others(&self, id: u64) -> Result<(), ArchiveError> {
-        for other in self.archive.proposals()? {
-            if other.state == ProposalState::Open && other.id != id {
-                self.archive.update_proposal(other.id, &|proposal| proposal.state = ProposalState::Stale)?;
-            }
-        }
         Ok(())
-    }
-
-    /// Withdraws a proposal.
-    ///
-    /// # Errors
-    /// [`Refused`].
-    pub fn withdraw(&self, id: u64, by: &str) -> Result<Proposal, Refused> {
-        if self.find_proposal(id)?.state != ProposalState::Open {
-            return Err(NotApproved::NotOpen(id).into());
-        }
-        let withdrawn = self.archive.update_proposal(id, &|proposal| proposal.state = ProposalState::Withdrawn)?;
-        self.audit(by, &format!("withdrew proposal {id}"))?;
-        withdrawn.ok_or_else(|| Refused::NotFound(format!("there is no proposal {id}")))
-    }
-
-    fn find_proposal(&self, id: u64) -> Result<Proposal, Refused> {
-        let found = self.archive.proposal(id)?;
-        found.ok_or_else(|| Refused::NotFound(format!("there is no proposal {id}; espalierd proposals lists them")))
-    }
-
-    /// Proposes the plan of an earlier target.
-    ///
-    /// # Errors
-    /// [`Refused`].
-    pub fn roll_back(&self, number: u64, by: &str) -> Result<Proposal, Refused> {
-        let targets = self.archive.targets()?;
-        let Some(target) = targets.iter().find(|target| target.number == number) else {
-            return Err(Refused::NotFound(format!("there is no target {number}; espalierd targets lists them")));
-        };
-        let missing = || Refused::NotFound(format!("the plan of target {number} is not kept any more"));
-        let plan = self.archive.plan(&target.plan)?.ok_or_else(missing)?;
-        let reason = format!("back to target {number}");
-        let of_target = self.archive.proposal(target.proposal)?;
-        let parts =
-            of_target.map_or_else(|| (Vec::new(), target.plan.clone()), |proposal| (proposal.drained, proposal.base));
-        let proposal = self.proposal(&plan, &target.plan, &reason, by, parts)?;
-        self.audit(by, &format!("proposed {reason} as proposal {}", proposal.id))?;
-        Ok(proposal)
-    }
-
-    /// Tries a target once more that was not deployed.
-    ///
-    /// # Errors
-    /// [`Refused`].
-    pub fn retry(&self, by: &str) -> Result<Target, Refused> {
-        let mut inner = self.inner();
-        let failed = inner.target.clone().filter(|target| target.state == TargetState::Failed);
-        let Some(target) = failed else {
-            return Err(Refused::Conflict("the target has not failed: there is nothing to try again".to_owned()));
-        };
-        let target = Target { state: TargetState::Pending, note: None, ..target };
-        self.archive.update_target(&target)?;
-        inner.target = Some(target.clone());
-        drop(inner);
-        self.audit(by, &format!("tried target {} again", target.number))?;
-        self.due.notify_all();
-        Ok(target)
-    }
-
-    /// Proposes a plan without the parts that have failed or are to rest, if that is not what switches hold or what is proposed
-    /// already; and the plan with them once they are back. This may take as long as planning does.
-    ///
-    /// # Errors
-    /// [`ArchiveError`].
-    pub fn propose_around(&self) -> Result<(), ArchiveError> {
-        if !std::mem::take(&mut self.inner().parts_changed) || self.config().ladder.unprotected == Reaction::Report {
-            return Ok(());
-        }
-        let now_s = self.now_s();
-        let marks = self.marks(now_s)?;
-        let (target, held, failed, hopeless) = {
-            let inner = self.inner();
-            let (Some(parent), Some((target, held))) = (inner.target.as_ref(), inner.held.clone()) else {
-                return Ok(());
-            };
-            if parent.state == TargetState::Pending || inner.looked.at_s.is_none() {
-                return Ok(());
-            }
-            let parent = parent.number;
-            ((target, parent), held, inner.failed.clone(), inner.hopeless.clone())
-        };
-        let (target, parent) = target;
-        let topology = &held.topology;
-        let resting = marks.iter().filter(|mark| mark.drain).map(|mark| mark.subject.as_str());
-        let mut wanted = Parts::named(topology, resting);
-        let watched = |name: &String| !is_marked(&marks, name);
-        let failed_names: Vec<String> = failed.names(topology).into_iter().filter(watched).collect();
-        let failed = Parts::named(topology, failed_names.iter().map(String::as_str));
-        wanted.switches.extend(failed.switches);
-        wanted.links.extend(failed.links);
-        let names = wanted.names(topology);
-        let proposals = self.archive.proposals()?;
-        let of_target = proposals.iter().find(|proposal| proposal.id == target.proposal);
-        let (drained, base) =
-            of_target.map_or((&[][..], &target.plan), |proposal| (&proposal.drained[..], &proposal.base));
-        let mut is_proposed = false;
-        for proposal in proposals.iter().filter(|proposal| proposal.by == CONTROLLER) {
-            let is_wanted = proposal.drained == names && proposal.parent == parent && names != drained;
-            match proposal.state {
-                // What a person has withdrawn is not proposed again until something changes.
-                ProposalState::Open | ProposalState::Withdrawn if is_wanted => is_proposed = true,
-                ProposalState::Open => {
-                    self.archive.update_proposal(proposal.id, &|stale| stale.state = ProposalState::Stale)?;
-                }
-                _ => {}
-            }
-        }
-        if names == drained || is_proposed {
-            let mut inner = self.inner();
-            inner.hopeless = None;
-            return self.record(&mut inner, now_s, Vec::new(), &|kind| kind == kinds::NO_PLAN);
-        }
-        if hopeless.as_ref() == Some(&names) {
-            return Ok(());
-        }
-        let Some(base_plan) = self.archive.plan(base)? else { return Ok(()) };
-        let made = match wanted.is_empty() {
-            true => Ok((base_plan, base.clone())),
-            false => plan_without(&base_plan, &held, &wanted).map(|plan| (plan, String::new())),
-        };
-        let made = made.map_err(Refused::from).and_then(|(plan, digest)| {
-            let digest = if digest.is_empty() { self.archive.keep_plan(&plan)? } else { digest };
-            let reason = match wanted.is_empty() {
-                true => format!("{} is back", drained.join(", ")),
-                false => format!("without {}", names.join(", ")),
-            };
-            self.proposal(&plan, &digest, &reason, CONTROLLER, (names.clone(), base.clone()))
-        });
-        let mut inner = self.inner();
-        let failed = match made {
-            Ok(proposal) => {
-                tracing::info!(id = proposal.id, "proposed: {}", proposal.reason);
-                inner.hopeless = None;
-                None
-            }
-            Err(Refused::Archive(error)) => return Err(error),
-            Err(why) => {
-                inner.hopeless = Some(names.clone());
-                Some(Condition {
-                    kind: kinds::NO_PLAN.to_owned(),
-                    subject: names.join(", "),
-                    severity: Severity::Critical,
-                    message: why.to_string(),
-                    consequences: Vec::new(),
-                    remedy: Some("repair what has failed, or plan by hand: espalier plan --drain".to_owned()),
-                    maintenance: None,
-                })
-            }
-        };
-        self.record(&mut inner, now_s, failed.into_iter().collect(), &|kind| kind == kinds::NO_PLAN)
-    }
-
-    // Maintenance.
-
-    /// Sets a maintenance mark.
-    ///
-    /// # Errors
-    /// [`Refused`].
-    pub fn set_maintenance(&self, mark: Maintenance) -> Result<Maintenance, Refused> {
-        if let Some((_, plan)) = &self.inner().held {
-            let topology = &plan.topology;
-            let is_known = mark.subject == WHOLE_FABRIC
-                || !Parts::named(topology, [mark.subject.as_str()]).is_empty()
-                || topology.hosts().iter().any(|host| host.name == mark.subject);
-            if !is_known {
-                return Err(Refused::Bad(format!(
-                    "{}: no switch, link or host has this name; write a switch as sw1, a link as \"sw1:p1 -- sw2:p2\", or {WHOLE_FABRIC} for everything",
-                    mark.subject
-                )));
-            }
-        }
-        if mark.drain && mark.subject == WHOLE_FABRIC {
-            return Err(Refused::Bad("the whole fabric cannot be drained; name switches or links".to_owned()));
-        }
-        let mark = self.archive.add_maintenance(&mark)?;
-        self.audit(&mark.by, &format!("set maintenance {} of {}: {}", mark.id, mark.subject, mark.reason))?;
-        self.look_at_once();
-        Ok(mark)
-    }
-
-    /// Removes a maintenance mark.
-    ///
-    /// # Errors
-    /// [`Refused`].
-    pub fn remove_maintenance(&self, id: u64, by: &str) -> Result<(), Refused> {
-        if !self.archive.remove_maintenance(id)? {
-            return Err(Refused::NotFound(format!("there is no maintenance mark {id}; espalierd status lists them")));
-        }
-        self.audit(by, &format!("removed maintenance {id}"))?;
-        self.look_at_once();
-        Ok(())
-    }
-
-    /// Maintenance marks that are in force.
-    fn marks(&self, now_s: u64) -> Result<Vec<Maintenance>, ArchiveError> {
-        let mut marks = self.archive.maintenance()?;
-        marks.retain(|mark| mark.until_s.is_none_or(|until_s| now_s < until_s));
-        Ok(marks)
     }
 
     // Shown.
@@ -827,6 +541,8 @@ impl Manager {
             events: inner.events.open().into_iter().cloned().collect(),
             proposals,
             maintenance,
+            letters_waiting: inner.letters.waiting(),
+            letters_dead: inner.letters.dead(),
         })
     }
 
@@ -856,13 +572,26 @@ impl Inner {
         self.target.as_ref().map_or(0, |target| target.number)
     }
 
+    /// Switches that the plan does not know since they were down, and that still are.
+    fn still_absent(&self) -> BTreeSet<String> {
+        let all = self.absent.iter().flat_map(|absent| &absent.switches);
+        all.filter(|switch| !self.answering.contains(*switch)).cloned().collect()
+    }
+
+    /// The plan that switches hold, with hosts where they have switched over to.
+    fn since(&self) -> Option<Arc<Plan>> {
+        let (_, plan) = self.held.as_ref()?;
+        let over = self.standing.and_then(|link| plan.switched_over(link));
+        Some(over.map_or_else(|| Arc::clone(plan), Arc::new))
+    }
+
     fn next_job(&self) -> Job {
         if self.stop {
             return Job::Stop;
         }
         if let (Some(target), Some(plan)) = (&self.target, &self.target_plan) {
             if target.state == TargetState::Pending {
-                let since = self.held.as_ref().filter(|_| target.way == Way::Hitless).map(|(_, plan)| Arc::clone(plan));
+                let since = if target.way == Way::Hitless { self.since() } else { None };
                 return Job::Deploy { target: target.clone(), plan: Arc::clone(plan), since };
             }
         }

@@ -1,0 +1,233 @@
+//! Proposals: made, approved, withdrawn, and plans of earlier targets.
+
+use std::sync::Arc;
+
+use fabric::Plan;
+
+use super::{Looked, Manager, Refused, short};
+use crate::{
+    archive::ArchiveError,
+    core::{
+        approve::{NotApproved, approve},
+        events::Condition,
+        propose::effect,
+    },
+    documents::{Proposal, ProposalState, Severity, Target, TargetState},
+    show,
+};
+
+/// The kind of event that a proposal is.
+const PROPOSED: &str = "proposed";
+
+/// What a plan does without, by name.
+pub(super) struct Omission {
+    /// Everything, in order.
+    pub(super) drained: Vec<String>,
+    /// Switches among it that the plan does not know at all.
+    pub(super) absent: Vec<String>,
+    /// The digest of the plan that it comes from.
+    pub(super) base: String,
+}
+
+impl Omission {
+    /// Of a plan that does without nothing.
+    pub(super) fn nothing(digest: &str) -> Self {
+        Self { drained: Vec::new(), absent: Vec::new(), base: digest.to_owned() }
+    }
+
+    /// Of a proposal's plan.
+    pub(super) fn of(proposal: Proposal) -> Self {
+        let Proposal { drained, absent, base, .. } = proposal;
+        Self { drained, absent, base }
+    }
+}
+
+impl Manager {
+    /// Proposes a plan.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn propose(&self, plan: &Plan, reason: &str, by: &str) -> Result<Proposal, Refused> {
+        let digest = self.archive.keep_plan(plan)?;
+        let proposal = self.proposal(plan, &digest, (reason, by), Omission::nothing(&digest))?;
+        self.audit(by, &format!("proposed plan {} as proposal {}: {reason}", short(&digest), proposal.id))?;
+        Ok(proposal)
+    }
+
+    pub(super) fn proposal(
+        &self,
+        plan: &Plan,
+        digest: &str,
+        (reason, by): (&str, &str),
+        Omission { drained, absent, base }: Omission,
+    ) -> Result<Proposal, Refused> {
+        let (parent, held, since) = {
+            let inner = self.inner();
+            (inner.target_number(), inner.held.clone(), inner.since())
+        };
+        if held.is_some_and(|(held, _)| held.plan == digest && held.number == parent) {
+            return Err(Refused::Conflict(format!("plan {} is the target already", short(digest))));
+        }
+        let (way, effect) = effect(since.as_deref(), plan)?;
+        let proposal = Proposal {
+            id: 0,
+            parent,
+            plan: digest.to_owned(),
+            reason: reason.to_owned(),
+            by: by.to_owned(),
+            at_s: self.now_s(),
+            way,
+            effect,
+            state: ProposalState::Open,
+            approvals: Vec::new(),
+            drained,
+            absent,
+            base,
+        };
+        let proposal = self.archive.add_proposal(&proposal)?;
+        let told = Condition {
+            kind: PROPOSED.to_owned(),
+            subject: reason.to_owned(),
+            severity: Severity::Warning,
+            message: show::proposal(&proposal),
+            consequences: Vec::new(),
+            remedy: None,
+            maintenance: None,
+        };
+        let mut inner = self.inner();
+        let changes = inner.events.tell(proposal.at_s, told);
+        self.keep(&mut inner, changes)?;
+        Ok(proposal)
+    }
+
+    /// Approves a proposal. Once enough have, it is the target, and is deployed.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn approve(&self, id: u64, by: &str) -> Result<Proposal, Refused> {
+        let rules = self.config().approval;
+        let mut proposal = self.find_proposal(id)?;
+        let (parent, silent) = {
+            let inner = self.inner();
+            let silent: Vec<String> = inner.silent.union(&inner.still_absent()).cloned().collect();
+            (inner.target_number(), silent)
+        };
+        let silent: Vec<String> = silent.into_iter().filter(|switch| !proposal.absent.contains(switch)).collect();
+        if !silent.is_empty() {
+            return Err(Refused::Conflict(format!(
+                "a deployment needs every switch of its plan, and these do not answer: {}; power them on or replace them, and \
+                 approve then",
+                silent.join(", ")
+            )));
+        }
+        let now_s = self.now_s();
+        let is_last = match approve(&mut proposal, by, now_s, parent, rules) {
+            Err(stale @ NotApproved::Stale { .. }) => {
+                self.archive.update_proposal(id, &|proposal| proposal.state = ProposalState::Stale)?;
+                return Err(stale.into());
+            }
+            approved => approved?,
+        };
+        if !is_last {
+            let approvals = proposal.approvals.clone();
+            self.archive.update_proposal(id, &|kept| kept.approvals.clone_from(&approvals))?;
+            self.audit(by, &format!("approved proposal {id}, {} of {}", approvals.len(), rules.needed))?;
+            return Ok(proposal);
+        }
+        let plan = self.archive.plan(&proposal.plan)?.ok_or_else(|| {
+            Refused::NotFound(format!("plan {} of proposal {id} is not kept any more", short(&proposal.plan)))
+        })?;
+        proposal.state = ProposalState::Approved;
+        let target = Target {
+            number: parent + 1,
+            parent,
+            plan: proposal.plan.clone(),
+            way: proposal.way,
+            proposal: id,
+            by: by.to_owned(),
+            at_s: now_s,
+            state: TargetState::Pending,
+            note: None,
+        };
+        // Whoever was faster has set another target; the inner one is behind only while its answer is under way.
+        let mut inner = self.inner();
+        if inner.target_number() != parent || !self.archive.set_target(&target, &proposal)? {
+            return Err(Refused::Conflict(format!("another target was set meanwhile; propose the plan again ({id})")));
+        }
+        inner.target = Some(target);
+        inner.target_plan = Some(Arc::new(plan));
+        inner.hopeless = None;
+        inner.looked = Looked::default();
+        drop(inner);
+        self.retire_others(id)?;
+        self.audit(by, &format!("approved proposal {id}: it is target {}", parent + 1))?;
+        self.due.notify_all();
+        Ok(proposal)
+    }
+
+    /// Proposals that followed the target before are stale.
+    fn retire_others(&self, id: u64) -> Result<(), ArchiveError> {
+        for other in self.archive.proposals()? {
+            if other.state == ProposalState::Open && other.id != id {
+                self.archive.update_proposal(other.id, &|proposal| proposal.state = ProposalState::Stale)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Withdraws a proposal.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn withdraw(&self, id: u64, by: &str) -> Result<Proposal, Refused> {
+        if self.find_proposal(id)?.state != ProposalState::Open {
+            return Err(NotApproved::NotOpen(id).into());
+        }
+        let withdrawn = self.archive.update_proposal(id, &|proposal| proposal.state = ProposalState::Withdrawn)?;
+        self.audit(by, &format!("withdrew proposal {id}"))?;
+        withdrawn.ok_or_else(|| Refused::NotFound(format!("there is no proposal {id}")))
+    }
+
+    fn find_proposal(&self, id: u64) -> Result<Proposal, Refused> {
+        let found = self.archive.proposal(id)?;
+        found.ok_or_else(|| Refused::NotFound(format!("there is no proposal {id}; espalierd proposals lists them")))
+    }
+
+    /// Proposes the plan of an earlier target.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn roll_back(&self, number: u64, by: &str) -> Result<Proposal, Refused> {
+        let targets = self.archive.targets()?;
+        let Some(target) = targets.iter().find(|target| target.number == number) else {
+            return Err(Refused::NotFound(format!("there is no target {number}; espalierd targets lists them")));
+        };
+        let missing = || Refused::NotFound(format!("the plan of target {number} is not kept any more"));
+        let plan = self.archive.plan(&target.plan)?.ok_or_else(missing)?;
+        let reason = format!("back to target {number}");
+        let of_target = self.archive.proposal(target.proposal)?;
+        let omission = of_target.map_or_else(|| Omission::nothing(&target.plan), Omission::of);
+        let proposal = self.proposal(&plan, &target.plan, (&reason, by), omission)?;
+        self.audit(by, &format!("proposed {reason} as proposal {}", proposal.id))?;
+        Ok(proposal)
+    }
+
+    /// Tries a target once more that was not deployed.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn retry(&self, by: &str) -> Result<Target, Refused> {
+        let mut inner = self.inner();
+        let failed = inner.target.clone().filter(|target| target.state == TargetState::Failed);
+        let Some(target) = failed else {
+            return Err(Refused::Conflict("the target has not failed: there is nothing to try again".to_owned()));
+        };
+        let target = Target { state: TargetState::Pending, note: None, ..target };
+        self.archive.update_target(&target)?;
+        inner.target = Some(target.clone());
+        drop(inner);
+        self.audit(by, &format!("tried target {} again", target.number))?;
+        self.due.notify_all();
+        Ok(target)
+    }
+}

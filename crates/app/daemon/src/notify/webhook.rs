@@ -1,0 +1,163 @@
+//! Webhooks: each letter posted as JSON, signed. Source: Standard Webhooks 1.0, "Webhook headers" and "Signature scheme".
+
+use std::{fs, path::Path, sync::Arc, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
+use ureq::{
+    Agent,
+    tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem},
+};
+
+use super::NotTaken;
+use crate::documents::Letter;
+
+/// Where the system keeps the certificates that it trusts.
+const SYSTEM_CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+/// What a secret begins with.
+const PREFIX: &str = "whsec_";
+/// Bounds of a secret's length.
+const SECRET_LEN: std::ops::RangeInclusive<usize> = 24..=64;
+/// The receiver is gone for good.
+const GONE: u16 = 410;
+
+/// A server to which letters are posted.
+pub(super) struct Webhook {
+    address: String,
+    secret: Vec<u8>,
+    agent: Agent,
+}
+
+impl Webhook {
+    /// # Errors
+    /// A message that names the file, and the way out.
+    pub(super) fn new(
+        address: &str,
+        secret: Option<&Path>,
+        ca: Option<&Path>,
+        timeout: Duration,
+    ) -> Result<Self, String> {
+        let is_encrypted = address.starts_with("https://");
+        if !is_encrypted && !address.starts_with("http://") {
+            return Err(format!("webhook = {address:?}: write an address that begins with https://"));
+        }
+        let secret =
+            secret.ok_or("a webhook needs secret = \"FILE\"; make one: (printf whsec_; openssl rand -base64 32)")?;
+        let secret = read_secret(secret)?;
+        let mut config = Agent::config_builder()
+            .timeout_global(Some(timeout))
+            .max_redirects(0)
+            .http_status_as_error(false)
+            .user_agent(concat!("espalierd/", env!("CARGO_PKG_VERSION")));
+        if is_encrypted {
+            let certificates = read_certificates(ca.unwrap_or_else(|| Path::new(SYSTEM_CERTIFICATES)))?;
+            let tls = TlsConfig::builder()
+                .provider(TlsProvider::Rustls)
+                .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .root_certs(RootCerts::new_with_certs(&certificates));
+            config = config.tls_config(tls.build());
+        }
+        Ok(Self { address: address.to_owned(), secret, agent: config.build().into() })
+    }
+
+    /// Posts a letter.
+    pub(super) fn post(&self, letter: &Letter, now_s: u64) -> Result<(), NotTaken> {
+        let id = message_id(letter);
+        let sent = self
+            .agent
+            .post(&self.address)
+            .header("content-type", "application/json")
+            .header("webhook-id", &id)
+            .header("webhook-timestamp", &now_s.to_string())
+            .header("webhook-signature", &sign(&self.secret, &id, now_s, &letter.body))
+            .send(&letter.body);
+        match sent.map(|answer| answer.status()) {
+            Ok(status) if status.is_success() => Ok(()),
+            Ok(status) => Err(NotTaken {
+                why: format!("{} answers {status}", self.address),
+                is_hopeless: status.as_u16() == GONE,
+            }),
+            Err(error) => Err(NotTaken::now(format!("{}: {error}", self.address))),
+        }
+    }
+}
+
+/// Letters of one store have numbers of their own; the time tells those of two stores apart.
+fn message_id(letter: &Letter) -> String {
+    format!("msg_{}_{}", letter.at_s, letter.id)
+}
+
+fn sign(secret: &[u8], id: &str, now_s: u64, body: &str) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("a key of any length");
+    mac.update(format!("{id}.{now_s}.{body}").as_bytes());
+    format!("v1,{}", BASE64.encode(mac.finalize().into_bytes()))
+}
+
+fn read_secret(path: &Path) -> Result<Vec<u8>, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let secret = text.trim().strip_prefix(PREFIX).and_then(|digits| BASE64.decode(digits).ok());
+    secret.filter(|secret| SECRET_LEN.contains(&secret.len())).ok_or_else(|| {
+        format!(
+            "{}: a secret is {PREFIX} and the base64 of {} to {} bytes: (printf {PREFIX}; openssl rand -base64 32) > {0}",
+            path.display(),
+            SECRET_LEN.start(),
+            SECRET_LEN.end()
+        )
+    })
+}
+
+fn read_certificates(path: &Path) -> Result<Vec<Certificate<'static>>, String> {
+    let in_file =
+        |why: &dyn std::fmt::Display| format!("{}: {why}; name certificates with ca = \"FILE\"", path.display());
+    let text = fs::read(path).map_err(|error| in_file(&error))?;
+    let mut certificates = Vec::new();
+    for item in parse_pem(&text) {
+        if let PemItem::Certificate(certificate) = item.map_err(|error| in_file(&error))? {
+            certificates.push(certificate);
+        }
+    }
+    if certificates.is_empty() {
+        return Err(in_file(&"there is no certificate in it"));
+    }
+    Ok(certificates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Computed with: printf 'msg_1.1674087231.{"a": 1}' | openssl dgst -sha256 -mac HMAC -macopt hexkey:000102…1f -binary | base64
+    #[test]
+    fn a_signature_is_that_of_another_program() {
+        let secret: Vec<u8> = (0..32).collect();
+        assert_eq!(sign(&secret, "msg_1", 1_674_087_231, "{\"a\": 1}"), EXPECTED);
+    }
+
+    const EXPECTED: &str = "v1,PtRim3IphXeZ/PrauA54kSfVQP9ZDDuoedopz0GqlmI=";
+
+    #[test]
+    fn what_is_no_secret_or_no_address_is_refused() {
+        let folder = std::env::temp_dir().join(format!("espalierd-secret-{}", std::process::id()));
+        fs::create_dir(&folder).expect("a fresh folder");
+        let file = folder.join("secret");
+        for (text, fits) in [
+            ("whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n", true),
+            ("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n", false),
+            ("whsec_AAECAw==\n", false),
+            ("", false),
+        ] {
+            fs::write(&file, text).expect("a file");
+            assert_eq!(read_secret(&file).is_ok(), fits, "{text:?}");
+        }
+        let refused = |address: &str, secret: Option<&Path>, ca: Option<&Path>| {
+            fs::write(&file, "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n").expect("a file");
+            Webhook::new(address, secret, ca, Duration::from_secs(1)).err().unwrap_or_default()
+        };
+        assert!(refused("ftp://x/", Some(&file), None).contains("begins with https://"));
+        assert!(refused("http://x/", None, None).contains("needs secret"));
+        assert!(refused("https://x/", Some(&file), Some(&file)).contains("no certificate"));
+        assert_eq!(refused("http://x/", Some(&file), None), "");
+        fs::remove_dir_all(&folder).expect("it is ours");
+    }
+}
