@@ -16,6 +16,9 @@ use std::{
 use common::Cluster;
 use records::{Change, Commit, Condition, EtcdConfig, Records, RecordsError};
 
+/// Enough for one try that is not answered, and one more.
+const SHORT: Duration = Duration::from_millis(1_200);
+
 /// What the proxy does with a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -175,6 +178,14 @@ fn a_commit_whose_answer_is_lost_is_made_once() {
     let done = store.commit(&[condition], &[Change::put("n", "1")]).expect("its outcome is known");
     let found = other.get("n").expect("it can be read").expect("it is there");
     assert_eq!((found.value.as_slice(), Commit::Done(found.revision)), (&b"1"[..], done));
+
+    // Without a condition that keeps the second copy from being made.
+    let done = store.commit(&[], &[Change::put("m", "1")]).expect("its outcome is known");
+    let found = other.get("m").expect("it can be read").expect("it is there");
+    assert_eq!(Commit::Done(found.revision), done);
+    let Commit::Done(revision) = done else { panic!() };
+    let next = other.commit(&[], &[]).expect("it can be written");
+    assert_eq!(next, Commit::Done(revision + 1), "etcd counts every change");
 }
 
 #[test]
@@ -213,7 +224,7 @@ fn an_unknown_outcome_is_said_to_be_so_and_settled_by_the_next_commit() {
     let proxy = Proxy::before(&cluster.endpoints()[0]);
     let config = cluster.config();
     let other = cluster.open(&config);
-    let store = cluster.open(&EtcdConfig { endpoints: vec![proxy.url.clone()], ..config });
+    let store = cluster.open(&EtcdConfig { endpoints: vec![proxy.url.clone()], request_max: SHORT, ..config });
     for (mode, expected) in [(Mode::Keep, Some("1")), (Mode::Hold, None)] {
         proxy.set(mode);
         let unknown = store.commit(&[], &[Change::put("n", "1")]).expect_err("nobody answers");

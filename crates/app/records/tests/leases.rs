@@ -8,7 +8,8 @@ use std::{sync::Arc, time::Duration};
 use common::{Cluster, Folder};
 use proptest::{prelude::*, test_runner::TestRunner};
 use records::{
-    Acquired, Change, Clock as _, Commit, Held, Lease, ManualClock, MemoryRecords, RATE_MARGIN, Records, SqliteRecords,
+    Acquired, Change, Clock as _, Commit, Condition, Held, Lease, ManualClock, MemoryRecords, RATE_MARGIN, Record,
+    Records, RecordsError, SqliteRecords,
 };
 
 const CONTENDERS: usize = 3;
@@ -198,4 +199,41 @@ fn what_is_no_lease_is_refused_with_a_way_out() {
     let mut lease = new_lease(&store, &Arc::default(), 0);
     let refused = lease.acquire().expect_err("it is refused");
     assert!(refused.to_string().starts_with("the lease lease/writer cannot be understood"), "{refused}");
+}
+
+/// Takes its time for each commit.
+struct Slow {
+    records: MemoryRecords,
+    clock: Arc<ManualClock>,
+}
+
+const SLOWNESS: Duration = Duration::from_millis(700);
+
+impl Records for Slow {
+    fn get(&self, key: &str) -> Result<Option<Record>, RecordsError> {
+        self.records.get(key)
+    }
+
+    fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<(String, Record)>, RecordsError> {
+        self.records.list(prefix, after, limit)
+    }
+
+    fn commit(&self, conditions: &[Condition], changes: &[Change]) -> Result<Commit, RecordsError> {
+        self.clock.advance(SLOWNESS);
+        self.records.commit(conditions, changes)
+    }
+}
+
+#[test]
+fn time_counts_from_before_a_request() {
+    let clock = Arc::new(ManualClock::default());
+    let store: Arc<dyn Records> = Arc::new(Slow { records: MemoryRecords::default(), clock: Arc::clone(&clock) });
+    let mut lease = new_lease(&store, &clock, 0);
+    let start = clock.now();
+    let Ok(Acquired::Held(held)) = lease.acquire() else { panic!("it is free") };
+    assert_eq!(held.until(), start.after(TTL));
+    let left = TTL - SLOWNESS;
+    assert!(held.outlasts(clock.now(), left - Duration::from_millis(1)) && !held.outlasts(clock.now(), left));
+    let renewed = lease.renew(&held).expect("it can be written").expect("it is held");
+    assert_eq!(renewed.until(), start.after(SLOWNESS + TTL));
 }

@@ -385,3 +385,30 @@ fn readers_of_values_that_are_replaced_see_one_of_them() {
         assert_eq!(store.get("a").expect("it can be read").expect("it is there").value[0], WRITES);
     });
 }
+
+#[test]
+fn lists_of_many_records_are_of_one_moment() {
+    with_each(&|store| {
+        const WRITES: u64 = 200;
+        // What changes together lies far apart.
+        for number in 0..200 {
+            store.commit(&[], &[Change::put(format!("k{number:03}/fixed"), "-")]).expect("it can be written");
+        }
+        let put = |number: u64| {
+            let changes: Vec<Change> =
+                (0..200).step_by(10).map(|at| Change::put(format!("k{at:03}/moves"), number.to_string())).collect();
+            store.commit(&[], &changes).expect("it can be written");
+        };
+        put(0);
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| (1..=WRITES).for_each(put));
+            while !writer.is_finished() {
+                let all = store.list("k", None, usize::MAX).expect("it can be read");
+                assert_eq!(all.len(), 220);
+                let mut moving = all.iter().filter(|(key, _)| key.ends_with("/moves")).map(|(_, record)| record);
+                let first = moving.next().expect("it is there");
+                assert!(moving.all(|record| record == first), "half of a commit");
+            }
+        });
+    });
+}

@@ -13,8 +13,8 @@ use crate::RecordsError;
 pub(super) const CONNECT_MAX: Duration = Duration::from_millis(300);
 /// How long a member may take to answer: after that the next one is asked.
 pub(super) const ANSWER_MAX: Duration = Duration::from_millis(1_000);
-/// How long a request may take with all its tries: longer than etcd takes to elect a leader.
-pub(super) const REQUEST_MAX: Duration = Duration::from_secs(5);
+/// How long a request is tried by default: longer than etcd takes to elect a leader.
+const REQUEST_MAX: Duration = Duration::from_secs(5);
 /// How long to wait after no member has answered.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
 /// The certificates that Debian's package `ca-certificates` gathers.
@@ -33,6 +33,9 @@ pub struct EtcdConfig {
     pub credentials: Option<EtcdCredentials>,
     /// Who removes superseded revisions from the cluster's history.
     pub history: EtcdHistory,
+    /// How long a request is tried, at one member after another; the last try may take a second longer. A commit is one
+    /// request, as a rule, and a long value one for each 512 KiB on top.
+    pub request_max: Duration,
     /// How long what an interrupted commit has left behind may lie unchanged before it is removed.
     pub abandoned_after: Duration,
 }
@@ -78,6 +81,7 @@ impl Default for EtcdConfig {
             tls: EtcdTls::default(),
             credentials: None,
             history: EtcdHistory::Compact,
+            request_max: REQUEST_MAX,
             abandoned_after: Duration::from_secs(600),
         }
     }

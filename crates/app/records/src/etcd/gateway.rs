@@ -1,7 +1,7 @@
 //! Requests to whichever member answers.
 //!
 //! ```text
-//!   member that answered last ── no connection, no answer in time, no leader ──▶ next ─▶ next ─▶ pause ─▶ …   until REQUEST_MAX
+//!   member that answered last ── no connection, no answer in time, no leader ──▶ next ─▶ next ─▶ pause ─▶ …   until request_max
 //! ```
 //! The same request goes to every member that is tried, perhaps several times: a transaction must be written so that at most one
 //! of them has an effect.
@@ -12,14 +12,14 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use serde::{Serialize, de::DeserializeOwned};
 use ureq::Agent;
 
 use super::{
-    config::{EtcdConfig, EtcdCredentials, PAUSE, REQUEST_MAX},
+    config::{EtcdConfig, EtcdCredentials, PAUSE},
     format::{Authenticate, Authenticated, Compaction, ErrorAnswer, Number, Range, RangeAnswer, Txn, TxnAnswer},
 };
 use crate::RecordsError;
@@ -45,6 +45,7 @@ pub(super) struct Gateway {
     agent: Agent,
     endpoints: Vec<String>,
     credentials: Option<EtcdCredentials>,
+    request_max: Duration,
     token: Mutex<Option<String>>,
     /// The one that answered last.
     preferred: AtomicUsize,
@@ -106,6 +107,7 @@ impl Gateway {
             agent: config.agent()?,
             endpoints: config.endpoints.iter().map(|endpoint| endpoint.trim_end_matches('/').to_owned()).collect(),
             credentials: config.credentials.clone(),
+            request_max: config.request_max,
             token: Mutex::default(),
             preferred: AtomicUsize::new(0),
         })
@@ -130,7 +132,7 @@ impl Gateway {
     }
 
     fn ask<Q: Serialize, A: DeserializeOwned>(&self, path: &str, question: &Q) -> Result<Answered<A>, Failure> {
-        let deadline = Instant::now() + REQUEST_MAX;
+        let deadline = Instant::now() + self.request_max;
         let question = serde_json::to_vec(question).unwrap_or_default();
         let mut at = self.preferred.load(Ordering::Relaxed) % self.endpoints.len();
         let mut in_doubt = false;
