@@ -178,8 +178,15 @@ fn a_commit_whose_answer_is_lost_is_made_once() {
     let done = store.commit(&[condition], &[Change::put("n", "1")]).expect("its outcome is known");
     let found = other.get("n").expect("it can be read").expect("it is there");
     assert_eq!((found.value.as_slice(), Commit::Done(found.revision)), (&b"1"[..], done));
+}
 
-    // Without a condition that keeps the second copy from being made: etcd counts every change.
+#[test]
+fn a_commit_without_conditions_whose_answer_is_lost_is_made_once() {
+    let Some(cluster) = Cluster::single() else { return };
+    let proxy = Proxy::before(&cluster.endpoints()[0]);
+    let (store, other) = stores(&cluster, &proxy);
+    proxy.set(Mode::Keep);
+    // etcd counts every change.
     let Commit::Done(before) = other.commit(&[], &[]).expect("it can be written") else { panic!() };
     let done = store.commit(&[], &[Change::put("m", "1")]).expect("its outcome is known");
     assert_eq!(done, Commit::Done(before + 1));
