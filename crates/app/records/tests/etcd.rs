@@ -12,7 +12,8 @@ use std::{
 
 use common::{Cluster, Folder};
 use records::{
-    Change, Commit, Condition, EtcdConfig, EtcdCredentials, EtcdRecords, EtcdTls, Records as _, RecordsError,
+    Change, Commit, Condition, EtcdConfig, EtcdCredentials, EtcdHistory, EtcdRecords, EtcdTls, Records as _,
+    RecordsError,
 };
 
 /// For clusters that do not answer.
@@ -97,6 +98,35 @@ fn a_commit_whose_chunks_are_removed_uploads_them_again() {
         stop.store(true, Ordering::Relaxed);
     });
     assert!(removed.into_inner() > 0, "nothing was removed");
+}
+
+#[test]
+fn the_history_is_compacted_while_others_read() {
+    let Some(cluster) = Cluster::single() else { return };
+    let history = EtcdHistory::Compact { every: Duration::from_millis(100) };
+    let config = EtcdConfig { history, ..cluster.config() };
+    let (writer, reader) = (cluster.open(&config), cluster.open(&config));
+    let put =
+        |number: u8| writer.commit(&[], &[Change::put("long", vec![number; 2 << 20])]).expect("it can be written");
+    let Commit::Done(first) = put(0) else { panic!("it has no condition") };
+    thread::scope(|scope| {
+        let writes = scope.spawn(|| {
+            for number in 1..15 {
+                put(number);
+            }
+        });
+        while !writes.is_finished() {
+            let found = reader.get("long").expect("it can be read").expect("it is there").value;
+            assert!(found.len() == 2 << 20 && found.iter().all(|&byte| byte == found[0]), "a mixture");
+        }
+    });
+    let old = Command::new("etcdctl")
+        .env("ETCDCTL_API", "3")
+        .args(["--endpoints", &config.endpoints[0], "get", "x", "--rev", &first.to_string()])
+        .output()
+        .expect("etcdctl");
+    let said = String::from_utf8_lossy(&old.stderr);
+    assert!(said.contains("has been compacted"), "{said}");
 }
 
 #[test]

@@ -39,8 +39,28 @@ impl Random {
     }
 }
 
+/// How many members fail at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// The others go on.
+    One,
+    /// Now and then two, for longer than a request is tried.
+    Majority,
+}
+
 /// Does something bad to a member, mostly to the leader, and puts it right.
-fn fault(cluster: &mut Cluster, random: &mut Random) {
+fn fault(cluster: &mut Cluster, random: &mut Random, extent: Extent) {
+    if extent == Extent::Majority && random.below(5) == 0 {
+        let spared = random.below(cluster.members.len() as u64) as usize;
+        let pause = Duration::from_millis(500 + random.below(7_500));
+        println!("SIGSTOP of all members but {spared}, SIGCONT after {} ms", pause.as_millis());
+        let others: Vec<usize> = (0..cluster.members.len()).filter(|&member| member != spared).collect();
+        others.iter().for_each(|&member| cluster.signal(member, Signal::STOP));
+        thread::sleep(pause);
+        others.iter().for_each(|&member| cluster.signal(member, Signal::CONT));
+        thread::sleep(Duration::from_millis(1_500));
+        return;
+    }
     let leader = cluster.leader();
     let victim = match leader {
         Some(leader) if random.below(4) > 0 => leader,
@@ -146,12 +166,12 @@ fn members_that_fail_lose_no_commit_and_repeat_none() {
             .collect();
         let mut random = Random::new();
         for _ in 0..faults {
-            fault(&mut cluster, &mut random);
+            fault(&mut cluster, &mut random, Extent::Majority);
         }
         stop.store(true, Ordering::Relaxed);
         writers.into_iter().map(|writer| writer.join().expect("a writer")).collect()
     });
-    println!("two writers for {} s", start.elapsed().as_secs());
+    println!("two writers for {} ms", start.elapsed().as_millis());
     let store = cluster.open(&config);
     let mut entries: BTreeMap<String, u64> = BTreeMap::new();
     for (writer, seen) in seen.iter().enumerate() {
@@ -235,7 +255,7 @@ fn a_lease_has_one_holder_at_a_time_while_members_fail() {
         }
         let mut random = Random::new();
         while left.load(Ordering::Relaxed) > 0 {
-            fault(&mut cluster, &mut random);
+            fault(&mut cluster, &mut random, Extent::One);
         }
     });
     let mut claims = claims.into_inner().expect("claims");

@@ -17,6 +17,8 @@ pub(super) const ANSWER_MAX: Duration = Duration::from_millis(1_000);
 const REQUEST_MAX: Duration = Duration::from_secs(5);
 /// How long to wait after no member has answered.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
+/// How often the history is compacted by default.
+const COMPACT_EVERY: Duration = Duration::from_secs(300);
 /// The certificates that Debian's package `ca-certificates` gathers.
 const SYSTEM_CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
@@ -67,8 +69,11 @@ impl std::fmt::Debug for EtcdCredentials {
 /// Who compacts the cluster's history, without which its files only grow. Compaction concerns the keys of the whole cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EtcdHistory {
-    /// The writers here: they keep the history of about ten minutes.
-    Compact,
+    /// Whoever commits: so often, up to where the history was the time before.
+    Compact {
+        /// How often.
+        every: Duration,
+    },
     /// The cluster itself (`--auto-compaction-retention`), or whoever else uses it.
     Leave,
 }
@@ -80,7 +85,7 @@ impl Default for EtcdConfig {
             prefix: "/espalierd/".to_owned(),
             tls: EtcdTls::default(),
             credentials: None,
-            history: EtcdHistory::Compact,
+            history: EtcdHistory::Compact { every: COMPACT_EVERY },
             request_max: REQUEST_MAX,
             abandoned_after: Duration::from_secs(600),
         }

@@ -40,8 +40,6 @@ const FORMAT: i64 = 1;
 const PAGE: usize = 64;
 /// How often something begins anew that others have interfered with.
 const TRIES_MAX: usize = 8;
-/// How often the history is compacted: up to where it was the time before.
-const COMPACT_EVERY: Duration = Duration::from_secs(300);
 
 /// Records in a cluster of etcd. Commits of one value are made one after another; each process opens its own.
 pub struct EtcdRecords {
@@ -55,8 +53,9 @@ pub struct EtcdRecords {
     history: Mutex<Option<History>>,
 }
 
-/// How far the history was at some time.
+/// How often the history is compacted, and how far it was at some time.
 struct History {
+    every: Duration,
     revision: u64,
     at: Instant,
 }
@@ -71,7 +70,10 @@ impl EtcdRecords {
         let keys = Keys::new(&config.prefix);
         let format = open_format(&gateway, &keys)?;
         let writer = Writer::new(&gateway, &keys)?;
-        let history = (config.history == EtcdHistory::Compact).then(|| History { revision: 0, at: Instant::now() });
+        let history = match config.history {
+            EtcdHistory::Compact { every } => Some(History { every, revision: 0, at: Instant::now() }),
+            EtcdHistory::Leave => None,
+        };
         let records = Self {
             gateway,
             keys,
@@ -85,9 +87,9 @@ impl EtcdRecords {
         Ok(records)
     }
 
-    /// Removes what interrupted commits have left behind, if it has been unchanged for [`EtcdConfig::abandoned_after`] since an earlier call;
-    /// returns how many blobs and records of writers. [`Self::open`] calls it, and from time
-    /// to time commits of long values do.
+    /// Removes what interrupted commits have left behind, if an earlier call saw it as well and
+    /// [`EtcdConfig::abandoned_after`] has passed since; returns how many blobs and records of writers. [`Self::open`] calls
+    /// it, and from time to time commits of long values do.
     ///
     /// # Errors
     /// [`RecordsError`].
@@ -188,10 +190,11 @@ impl EtcdRecords {
     fn keep_history_short(&self, revision: u64) {
         let mut history = lock(&self.history);
         let Some(before) = &mut *history else { return };
-        if before.at.elapsed() < COMPACT_EVERY {
+        if before.at.elapsed() < before.every {
             return;
         }
-        let upto = std::mem::replace(before, History { revision, at: Instant::now() }).revision;
+        let upto = before.revision;
+        (before.revision, before.at) = (revision, Instant::now());
         drop(history);
         if upto > 0 {
             let _ = self.gateway.compact(upto);
