@@ -17,7 +17,7 @@ use fabric::{
     HostId, Mac, Plan,
     format::plan::{ReadMode, plan_digest, read_plan, write_plan},
 };
-use records::{Change, Commit, Condition, Record, Records, RecordsError};
+use records::{CHANGES_MAX, Change, Commit, Condition, Record, Records, RecordsError};
 use rollout::{
     addresses::{parse_record, write_record},
     deploy::Journal,
@@ -38,9 +38,6 @@ const CHUNK_LEN: usize = 512 << 10;
 const PAGE: usize = 512;
 /// Audit entries that are kept.
 const AUDIT_MAX: u64 = 10_000;
-
-/// Changes of events in one commit, below what the smallest store takes.
-const CHANGES_MAX: usize = 16;
 
 const TARGET: &str = "target";
 const LETTERS: &str = "count/letter";
@@ -227,7 +224,16 @@ impl Archive {
     /// Keeps events as they are now and forgets others, each together with the letters about it, which get the next numbers.
     pub fn keep_events(&self, changes: &[(EventChange, Vec<Letter>)]) -> Result<Vec<Letter>, ArchiveError> {
         let mut numbered = Vec::new();
-        for part in changes.chunks(CHANGES_MAX) {
+        let mut rest = changes;
+        while !rest.is_empty() {
+            // A change and the letters about it are kept together.
+            let mut writes = 1;
+            let fits = |(_, letters): &&(EventChange, Vec<Letter>)| {
+                writes += 1 + letters.len();
+                writes <= CHANGES_MAX
+            };
+            let (part, later) = rest.split_at(rest.iter().take_while(fits).count().max(1));
+            rest = later;
             loop {
                 let count = self.records.get(LETTERS)?;
                 let first = count.as_ref().map_or(Ok(0), |record| parse::<u64>(LETTERS, record))? + 1;

@@ -8,9 +8,13 @@ use std::{
 };
 
 use controller::ConnectOptions;
+use records::{EtcdConfig, EtcdCredentials, EtcdTls};
 use serde::Deserialize;
 
 use crate::{core::ladder::Ladder, documents::Severity};
+
+/// Most that are told of events: what one event writes fits in one commit.
+const NOTIFY_MAX: usize = 32;
 
 /// What a configuration says.
 #[derive(Clone, Debug, Deserialize)]
@@ -24,6 +28,8 @@ pub struct Config {
     pub listen: Vec<String>,
     /// Tokens for the API over TCP, by name; without them it only shows.
     pub tokens: Option<PathBuf>,
+    /// Where the store is, if it is not a file in `state`.
+    pub store: StoreConfig,
     /// How switches are asked.
     pub snmp: Snmp,
     /// How often.
@@ -34,6 +40,30 @@ pub struct Config {
     pub approval: ApprovalConfig,
     /// Who is told of events.
     pub notify: Vec<NotifyConfig>,
+}
+
+/// A store that several daemons share, of which one is the controller and the others stand by.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreConfig {
+    /// Client addresses of etcd's members; none for a SQLite file in `state`, which one daemon has.
+    pub etcd: Vec<String>,
+    /// What all keys begin with.
+    pub prefix: String,
+    /// File of certificates by which members are known; those of the system unless given.
+    pub ca: Option<PathBuf>,
+    /// Files of this daemon's certificate and its key, if members ask for one.
+    pub certificate: Option<PathBuf>,
+    /// See `certificate`.
+    pub key: Option<PathBuf>,
+    /// User and file of the password, if the cluster asks for them.
+    pub user: Option<String>,
+    /// See `user`.
+    pub password: Option<PathBuf>,
+    /// Seconds for which whoever is the controller may be silent until another daemon takes over.
+    pub lease: f64,
+    /// The daemon's name among the others; the machine's unless given.
+    pub name: Option<String>,
 }
 
 /// How switches are asked.
@@ -122,12 +152,61 @@ impl Default for Config {
             credentials: None,
             listen: vec!["/run/espalierd/espalierd.sock".to_owned()],
             tokens: None,
+            store: StoreConfig::default(),
             snmp: Snmp::default(),
             watch: WatchConfig::default(),
             ladder: Ladder::default(),
             approval: ApprovalConfig::default(),
             notify: Vec::new(),
         }
+    }
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            etcd: Vec::new(),
+            prefix: "/espalierd/".to_owned(),
+            ca: None,
+            certificate: None,
+            key: None,
+            user: None,
+            password: None,
+            lease: 3.0,
+            name: None,
+        }
+    }
+}
+
+impl StoreConfig {
+    /// The cluster of etcd, if it is one; reads the password.
+    ///
+    /// # Errors
+    /// A message that names the file or the key, and the way out.
+    pub fn cluster(&self) -> Result<Option<EtcdConfig>, String> {
+        if self.etcd.is_empty() {
+            return Ok(None);
+        }
+        let client = match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
+            (None, None) => None,
+            _ => return Err("store: write certificate and key together".to_owned()),
+        };
+        let credentials = match (&self.user, &self.password) {
+            (Some(user), Some(path)) => {
+                let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                Some(EtcdCredentials { user: user.clone(), password: text.trim_end().to_owned() })
+            }
+            (None, None) => None,
+            _ => return Err("store: write user and password together; password names a file".to_owned()),
+        };
+        Ok(Some(EtcdConfig {
+            endpoints: self.etcd.clone(),
+            prefix: self.prefix.clone(),
+            tls: EtcdTls { ca_file: self.ca.clone(), client },
+            credentials,
+            ..EtcdConfig::default()
+        }))
     }
 }
 
@@ -194,6 +273,7 @@ impl Config {
             ("watch.hold", hold, 0.0, 86_400.0),
             ("watch.addresses", addresses, 0.1, 3600.0),
             ("watch.address_age", address_age, 1.0, 86_400.0),
+            ("store.lease", self.store.lease, 1.0, 60.0),
             ("snmp.timeout", self.snmp.timeout, 0.01, 600.0),
         ];
         for (name, value, least, most) in bounds {
@@ -216,6 +296,9 @@ impl Config {
                 "listen names no address: write a path of a Unix socket, such as \"/run/espalierd/espalierd.sock\""
                     .to_owned(),
             );
+        }
+        if self.notify.len() > NOTIFY_MAX {
+            return Err(format!("notify: at most {NOTIFY_MAX} can be told, not {}", self.notify.len()));
         }
         for (number, notify) in self.notify.iter().enumerate() {
             if self.notify[..number].iter().any(|other| other.name == notify.name) {

@@ -14,6 +14,7 @@ pub mod config;
 pub mod core;
 pub mod demo;
 pub mod documents;
+pub mod leader;
 pub mod manager;
 pub mod notify;
 pub mod outcome;

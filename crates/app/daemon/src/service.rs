@@ -1,4 +1,4 @@
-//! The daemon as a process: its store and its lock, signals, systemd, sockets.
+//! The daemon as a process: its store and its lock, standing by, signals, systemd, sockets.
 
 use std::{
     fs,
@@ -6,13 +6,16 @@ use std::{
     net::{SocketAddr, UdpSocket},
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use fabric::rng::Rng;
-use records::SqliteRecords;
+use records::{EtcdRecords, FencedRecords, Records, SqliteRecords};
 use rustix::{
     fs::{FlockOperation, flock},
     io::Errno,
@@ -25,9 +28,15 @@ use signal_hook::{
 };
 
 use crate::{
-    api::{callers::Tokens, routes::Shared, serve::Serving},
+    api::{
+        callers::Tokens,
+        routes::{Shared, router},
+        serve::Serving,
+        standby,
+    },
     archive::Archive,
     config::{Config, Listen},
+    leader::{Leadership, await_lease},
     manager::Manager,
     notify::{Receiver, deliver},
     work::{Reach, work},
@@ -35,6 +44,9 @@ use crate::{
 
 /// The store's file in the state's folder.
 pub const STORE: &str = "espalierd.sqlite";
+
+/// The exit code of a controller that has lost its lease: systemd starts it again, and it stands by.
+const LEASE_LOST: i32 = 75;
 
 /// Everything that a configuration names, read and checked.
 pub struct Checked {
@@ -106,56 +118,140 @@ impl State {
     }
 }
 
+/// Where the daemon remembers.
+struct Store {
+    records: Arc<dyn Records>,
+    /// The same, if it is a file of the daemon's own.
+    file: Option<Arc<SqliteRecords>>,
+}
+
 /// Runs the daemon until it is asked to end.
 ///
 /// # Errors
 /// A message; nothing has been written to any switch.
 pub fn run(path: &Path) -> Result<(), String> {
-    let Checked { config, reach, tokens, receivers } = Checked::read(path)?;
-    let state = State::take(&config.state)?;
-    let store = Arc::new(SqliteRecords::open(&state.store()).map_err(|error| error.to_string())?);
-    let now_s = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    let places: Vec<Listen> = config.listen.iter().map(|place| Listen::parse(place)).collect::<Result<_, _>>()?;
-    let manager = Manager::open(Archive::new(Arc::clone(&store) as Arc<_>), config, Box::new(now_s));
-    let manager = Arc::new(manager.map_err(|error| error.to_string())?);
-    let shared = Arc::new(Shared {
-        manager: Arc::clone(&manager),
-        store,
-        scratch: state.folder.clone(),
-        tokens,
-        own_uid: geteuid().as_raw(),
-    });
-    let traps = manager.config().watch.traps.map(trap_socket).transpose()?;
+    let checked = Checked::read(path)?;
+    let state = State::take(&checked.config.state)?;
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|error| format!("signals: {error}"))?;
-    let serving = Serving::open(&places, &shared)?;
-    let means = Means { reach: RwLock::new(Arc::new(reach)), receivers: RwLock::new(Arc::new(receivers)) };
-    let luck = Mutex::new(Rng::new(now_s() ^ u64::from(std::process::id())));
-    let luck = || luck.lock().unwrap_or_else(PoisonError::into_inner).below(LUCK) as f64 / LUCK as f64;
-    tracing::info!(listen = ?manager.config().listen, "espalierd {} is ready", env!("CARGO_PKG_VERSION"));
+    let Some(cluster) = checked.config.store.cluster()? else {
+        let store = Arc::new(SqliteRecords::open(&state.store()).map_err(|error| error.to_string())?);
+        let store = Store { records: Arc::clone(&store) as Arc<dyn Records>, file: Some(store) };
+        return control(path, checked, (&state, store), None, signals);
+    };
+    let etcd = EtcdRecords::open(&cluster).map_err(|error| error.to_string())?;
+    let records: Arc<dyn Records> = Arc::new(etcd);
+    let Some(leadership) = stand_by(&checked.config, &records, &mut signals)? else { return Ok(()) };
+    tracing::info!("has the lease: it is the controller from now on");
+    // Meanwhile the configuration may have changed.
+    let checked = Checked::read(path)?;
+    let fenced = Arc::new(FencedRecords::new(records, &leadership.proof()));
+    control(path, checked, (&state, Store { records: fenced, file: None }), Some(leadership), signals)
+}
+
+/// Waits until this daemon is to be the controller; none if it is to end.
+fn stand_by(config: &Config, records: &Arc<dyn Records>, signals: &mut Signals) -> Result<Option<Leadership>, String> {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = config.store.name.clone().unwrap_or_else(|| host.trim().to_owned());
+    let why = standby::Why::default();
+    let serving = Serving::open(&places(config)?, &standby::router(Arc::clone(&why)))?;
     // Without systemd there is nobody to tell.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
-    let handle = signals.handle();
-    thread::scope(|scope| {
-        scope.spawn(|| beat(&manager));
-        scope.spawn(|| deliver(&manager, &|| means.receivers(), &luck));
-        if let Some(traps) = &traps {
-            scope.spawn(|| hear(traps, &manager));
+    let timeout = sd_notify::watchdog_enabled();
+    let mut is_over = || {
+        if timeout.is_some() {
+            let _ = sd_notify::notify(&[NotifyState::Watchdog]);
         }
-        scope.spawn(|| {
-            for signal in signals.forever() {
-                if signal != SIGHUP {
-                    tracing::info!("ending");
-                    let _ = sd_notify::notify(&[NotifyState::Stopping]);
-                    manager.stop();
-                    return;
-                }
-                reload(path, &manager, &means);
-            }
-        });
-        work(&manager, &|| means.reach());
-        handle.close();
-    });
+        signals.pending().any(|signal| signal != SIGHUP)
+    };
+    let mut tell = |found: Result<&str, &str>| {
+        let text = match found {
+            Ok(holder) => format!("{name} stands by; {holder} is the controller: ask it"),
+            Err(error) => format!("{name} stands by, and does not know who is the controller: {error}"),
+        };
+        tracing::info!("{text}");
+        *why.write().unwrap_or_else(PoisonError::into_inner) = text;
+    };
+    let lease = (name.as_str(), Duration::from_secs_f64(config.store.lease));
+    let leadership = await_lease(records, lease, &mut is_over, &mut tell);
     drop(serving);
+    Ok(leadership)
+}
+
+fn places(config: &Config) -> Result<Vec<Listen>, String> {
+    config.listen.iter().map(|place| Listen::parse(place)).collect()
+}
+
+/// The lease may be lost: nothing that is under way may go on.
+fn abdicate(why: &str) {
+    tracing::error!("{why}: it ends, and stands by once it is started again");
+    std::process::exit(LEASE_LOST);
+}
+
+/// Is the controller until it is asked to end.
+fn control(
+    path: &Path,
+    Checked { config, reach, tokens, receivers }: Checked,
+    (state, store): (&State, Store),
+    leadership: Option<Leadership>,
+    mut signals: Signals,
+) -> Result<(), String> {
+    let now_s = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let places = places(&config)?;
+    // From now on the lease is kept, however long it takes until everything is read.
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        if let Some(leadership) = &leadership {
+            scope.spawn(|| leadership.renew(&|| is_over.load(Ordering::SeqCst), &abdicate));
+            scope.spawn(|| leadership.watch(&|| is_over.load(Ordering::SeqCst), &abdicate));
+        }
+        let done: Result<(), String> = (|| {
+            let manager = Manager::open(Archive::new(store.records), config, Box::new(now_s));
+            let manager = Arc::new(manager.map_err(|error| error.to_string())?);
+            let shared = Arc::new(Shared {
+                manager: Arc::clone(&manager),
+                store: store.file,
+                scratch: state.folder.clone(),
+                tokens,
+                own_uid: geteuid().as_raw(),
+            });
+            let traps = manager.config().watch.traps.map(trap_socket).transpose()?;
+            let serving = Serving::open(&places, &router(shared))?;
+            let means = Means { reach: RwLock::new(Arc::new(reach)), receivers: RwLock::new(Arc::new(receivers)) };
+            let luck = Mutex::new(Rng::new(now_s() ^ u64::from(std::process::id())));
+            let luck = || luck.lock().unwrap_or_else(PoisonError::into_inner).below(LUCK) as f64 / LUCK as f64;
+            tracing::info!(listen = ?manager.config().listen, "espalierd {} is ready", env!("CARGO_PKG_VERSION"));
+            // Without systemd there is nobody to tell.
+            let _ = sd_notify::notify(&[NotifyState::Ready]);
+            let handle = signals.handle();
+            thread::scope(|scope| {
+                scope.spawn(|| beat(&manager));
+                scope.spawn(|| deliver(&manager, &|| means.receivers(), &luck));
+                if let Some(traps) = &traps {
+                    scope.spawn(|| hear(traps, &manager));
+                }
+                scope.spawn(|| {
+                    for signal in signals.forever() {
+                        if signal != SIGHUP {
+                            tracing::info!("ending");
+                            let _ = sd_notify::notify(&[NotifyState::Stopping]);
+                            manager.stop();
+                            return;
+                        }
+                        reload(path, &manager, &means);
+                    }
+                });
+                work(&manager, &|| means.reach());
+                handle.close();
+            });
+            drop(serving);
+            Ok(())
+        })();
+        is_over.store(true, Ordering::SeqCst);
+        done
+    })?;
+    if let Some(leadership) = leadership {
+        leadership.release();
+    }
     Ok(())
 }
 

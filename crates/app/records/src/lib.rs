@@ -5,16 +5,33 @@
 //!   commit(conditions, changes): every condition holds ─▶ all changes, under one new revision
 //!                                one does not          ─▶ none, and its key
 //! ```
-//! A revision grows by one with each commit, and a record has that of the commit that wrote it. Whoever writes back what it has
+//! Revisions grow with each commit, and a record has that of the commit that wrote it. Whoever writes back what it has
 //! read names the revision that it read, so that nothing is overwritten that somebody else wrote meanwhile. Source: the
 //! transactions of etcd's key space.
+//!
+//! | | survives | shared by |
+//! |---|---|---|
+//! | [`MemoryRecords`] | nothing | threads |
+//! | [`SqliteRecords`] | crashes | processes of one machine |
+//! | [`EtcdRecords`] | the loss of a minority of members | machines |
+//!
+//! Over any of them a [`Lease`] says which of several processes acts, and its [`Held::fence`] is a condition for what it commits.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod error;
+mod etcd;
+mod fenced;
+mod lease;
 mod memory;
 mod sqlite;
+mod token;
 
+pub use clock::{BootTime, Clock, ManualClock, SystemClock};
 pub use error::RecordsError;
+pub use etcd::{EtcdConfig, EtcdCredentials, EtcdHistory, EtcdRecords, EtcdTls};
+pub use fenced::FencedRecords;
+pub use lease::{Acquired, Held, Lease, RATE_MARGIN};
 pub use memory::MemoryRecords;
 pub use sqlite::SqliteRecords;
 
@@ -22,6 +39,10 @@ pub use sqlite::SqliteRecords;
 pub const VALUE_LEN_MAX: usize = 64 << 20;
 /// Most bytes of a key.
 pub const KEY_LEN_MAX: usize = 512;
+/// Most conditions of a commit.
+pub const CONDITIONS_MAX: usize = 32;
+/// Most changes of a commit. With the conditions they stay below the 128 operations that etcd takes in a transaction.
+pub const CHANGES_MAX: usize = 64;
 
 /// A value, and the revision of the commit that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,12 +129,19 @@ pub trait Records: Send + Sync {
     /// At most `limit` records whose keys begin with `prefix` and come behind `after`, in the order of their keys' bytes.
     fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<(String, Record)>, RecordsError>;
 
-    /// Makes all changes, in their order, if every condition holds. Once it says so they outlast a crash.
+    /// Makes all changes, in their order, if every condition holds. Once it says so they outlast a crash. The revision of
+    /// [`Commit::Done`] is greater than that of every commit before, also if nothing is changed.
+    ///
+    /// # Errors
+    /// Nothing was changed, but for [`RecordsError::Unknown`].
     fn commit(&self, conditions: &[Condition], changes: &[Change]) -> Result<Commit, RecordsError>;
 }
 
-/// Refuses keys and values that are too long for any store.
-fn check_lengths(changes: &[Change]) -> Result<(), RecordsError> {
+/// Refuses keys and values that are too long for any store, and commits of too many parts.
+fn check_lengths(conditions: &[Condition], changes: &[Change]) -> Result<(), RecordsError> {
+    if conditions.len() > CONDITIONS_MAX || changes.len() > CHANGES_MAX {
+        return Err(RecordsError::Commit { conditions: conditions.len(), changes: changes.len() });
+    }
     for change in changes {
         let key = change.key();
         if key.is_empty() || key.len() > KEY_LEN_MAX {

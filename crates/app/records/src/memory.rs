@@ -43,7 +43,7 @@ impl Records for MemoryRecords {
     }
 
     fn commit(&self, conditions: &[Condition], changes: &[Change]) -> Result<Commit, RecordsError> {
-        check_lengths(changes)?;
+        check_lengths(conditions, changes)?;
         let mut inner = self.inner();
         let fails = |condition: &&Condition| {
             inner.records.get(&condition.key).map(|record| record.revision) != condition.revision

@@ -146,7 +146,7 @@ impl Records for SqliteRecords {
     }
 
     fn commit(&self, conditions: &[Condition], changes: &[Change]) -> Result<Commit, RecordsError> {
-        check_lengths(changes)?;
+        check_lengths(conditions, changes)?;
         let mut connection = self.connection();
         let mut write = || {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -1,40 +1,22 @@
 //! The same properties of every store of records: a map beside it, many writers, crashes, a full disk, other files.
 
+mod common;
+
 use std::{
     collections::BTreeMap,
     fs,
     path::PathBuf,
     process::{Command, Stdio},
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::Arc,
     thread,
 };
 
-use proptest::prelude::*;
-use records::{Change, Commit, Condition, KEY_LEN_MAX, MemoryRecords, Record, Records, RecordsError, SqliteRecords};
-
-/// A folder of the test's own, gone with it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let number = COUNT.fetch_add(1, Ordering::SeqCst);
-        let path = std::env::temp_dir().join(format!("espalier-records-{}-{number}", std::process::id()));
-        fs::create_dir(&path).expect("a fresh folder");
-        Self(path)
-    }
-
-    fn file(&self) -> PathBuf {
-        self.0.join("records.sqlite")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What stays behind is in the folder for temporary files.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use common::{Cluster, Folder};
+use proptest::{prelude::*, test_runner::TestRunner};
+use records::{
+    CHANGES_MAX, CONDITIONS_MAX, Change, Commit, Condition, EtcdConfig, EtcdRecords, KEY_LEN_MAX, MemoryRecords,
+    Record, Records, RecordsError, SqliteRecords, VALUE_LEN_MAX,
+};
 
 /// One thing that is done to a store.
 #[derive(Clone, Debug)]
@@ -72,6 +54,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(step(), 1..40)
+}
+
 /// Carries steps out on a store and on a map.
 fn agrees(mut store: Box<dyn Records>, reopen: &dyn Fn(Box<dyn Records>) -> Box<dyn Records>, steps: &[Step]) {
     let mut map: BTreeMap<String, Record> = BTreeMap::new();
@@ -92,20 +78,21 @@ fn agrees(mut store: Box<dyn Records>, reopen: &dyn Fn(Box<dyn Records>) -> Box<
                 let failed = conditions
                     .iter()
                     .find(|condition| map.get(&condition.key).map(|record| record.revision) != condition.revision);
-                let expected = match failed {
-                    Some(condition) => Commit::Conflict(condition.key.clone()),
-                    None => {
-                        revision += 1;
+                let done = store.commit(&conditions, changes).expect("it can be written");
+                match (failed, &done) {
+                    (Some(condition), _) => assert_eq!(done, Commit::Conflict(condition.key.clone())),
+                    (None, Commit::Conflict(_)) => panic!("every condition holds: {done:?}"),
+                    (None, &Commit::Done(now)) => {
+                        assert!(now > revision, "revisions grow: {revision}, {now}");
+                        revision = now;
                         for change in changes {
                             match change.clone() {
                                 Change::Put { key, value } => map.insert(key, Record { value, revision }),
                                 Change::Delete { key } => map.remove(&key),
                             };
                         }
-                        Commit::Done(revision)
                     }
-                };
-                assert_eq!(store.commit(&conditions, changes).expect("it can be written"), expected);
+                }
             }
             Step::List { prefix, after, limit } => {
                 let expected: Vec<(String, Record)> = (map.iter())
@@ -127,16 +114,36 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn memory_is_a_map(steps in prop::collection::vec(step(), 1..40)) {
+    fn memory_is_a_map(steps in steps()) {
         agrees(Box::new(MemoryRecords::default()), &|store| store, &steps);
     }
 
     #[test]
-    fn a_file_is_a_map_that_outlasts_its_process(steps in prop::collection::vec(step(), 1..40)) {
+    fn a_file_is_a_map_that_outlasts_its_process(steps in steps()) {
         let folder = Folder::new();
         let open = || -> Box<dyn Records> { Box::new(SqliteRecords::open(&folder.file()).expect("it opens")) };
         agrees(open(), &|store| { drop(store); open() }, &steps);
     }
+}
+
+#[test]
+fn a_cluster_is_a_map() {
+    let Some(cluster) = Cluster::single() else { return };
+    let mut runner = TestRunner::new(ProptestConfig { cases: 32, ..ProptestConfig::default() });
+    let ran = runner.run(&steps(), |steps| {
+        let config = cluster.config();
+        let open = || -> Box<dyn Records> { Box::new(cluster.open(&config)) };
+        agrees(
+            open(),
+            &|store| {
+                drop(store);
+                open()
+            },
+            &steps,
+        );
+        Ok(())
+    });
+    ran.unwrap_or_else(|error| panic!("{error}"));
 }
 
 /// Writers that read, add one and write back, each retrying where another was faster: no addition is lost.
@@ -174,13 +181,26 @@ fn many_writers_lose_nothing() {
     let open = || SqliteRecords::open(&folder.file()).expect("it opens");
     let (one, other) = (open(), open());
     count_together(&[&one, &one, &other, &other]);
+    let Some(cluster) = Cluster::single() else { return };
+    let config = cluster.config();
+    let (one, other) = (cluster.open(&config), cluster.open(&config));
+    count_together(&[&one, &one, &other, &other]);
+}
+
+/// A cluster by the URL of a member, or a file.
+fn open_place(place: &str) -> Box<dyn Records> {
+    if !place.starts_with("http") {
+        return Box::new(SqliteRecords::open(&PathBuf::from(place)).expect("it opens"));
+    }
+    let config = EtcdConfig { endpoints: vec![place.to_owned()], ..EtcdConfig::default() };
+    Box::new(EtcdRecords::open(&config).expect("it opens"))
 }
 
 /// The other half of the next test: writes numbers until it is killed, and says each once it is acknowledged.
 #[test]
 fn write_until_killed() {
-    let Some(path) = std::env::var_os("ESPALIER_RECORDS_CHILD") else { return };
-    let store = SqliteRecords::open(&PathBuf::from(path)).expect("it opens");
+    let Ok(place) = std::env::var("ESPALIER_RECORDS_CHILD") else { return };
+    let store = open_place(&place);
     for number in 1..1_000_000_u64 {
         let pair = [Change::put("one", number.to_string()), Change::put("two", number.to_string())];
         store.commit(&[], &pair).expect("it can be written");
@@ -190,36 +210,47 @@ fn write_until_killed() {
 
 #[test]
 fn what_is_acknowledged_outlasts_a_kill() {
-    use std::io::{BufRead as _, BufReader};
     for kills in [3, 17, 60] {
         let folder = Folder::new();
-        let mut child = Command::new(std::env::current_exe().expect("this program"))
-            .args(["write_until_killed", "--exact", "--nocapture"])
-            .env("ESPALIER_RECORDS_CHILD", folder.file())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it runs");
-        let mut acknowledged = 0_u64;
-        let mut killed = false;
-        for line in BufReader::new(child.stdout.take().expect("a pipe")).lines() {
-            let line = line.expect("text");
-            if let Some((_, number)) = line.split_once("acknowledged ") {
-                acknowledged = number.parse().expect("a number");
-            }
-            if acknowledged >= kills && !killed {
-                child.kill().expect("it runs");
-                killed = true;
-            }
-        }
-        child.wait().expect("it ends");
-        let store = SqliteRecords::open(&folder.file()).expect("it opens");
-        let read = |key: &str| -> u64 {
-            let record = store.get(key).expect("it can be read").expect("it was written");
-            String::from_utf8_lossy(&record.value).parse().expect("a number")
-        };
-        assert!(acknowledged >= kills && read("one") >= acknowledged, "{} < {acknowledged}", read("one"));
-        assert_eq!(read("one"), read("two"), "half of a commit");
+        outlasts_a_kill(&folder.file().to_string_lossy(), kills);
     }
+    let Some(cluster) = Cluster::single() else { return };
+    cluster.open(&EtcdConfig { endpoints: cluster.endpoints(), ..EtcdConfig::default() });
+    for kills in [3, 17, 60] {
+        outlasts_a_kill(&cluster.endpoints()[0], kills);
+    }
+}
+
+fn outlasts_a_kill(place: &str, kills: u64) {
+    use std::io::{BufRead as _, BufReader};
+    let cleared = [Change::delete("one"), Change::delete("two")];
+    open_place(place).commit(&[], &cleared).expect("it can be written");
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["write_until_killed", "--exact", "--nocapture"])
+        .env("ESPALIER_RECORDS_CHILD", place)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut acknowledged = 0_u64;
+    let mut killed = false;
+    for line in BufReader::new(child.stdout.take().expect("a pipe")).lines() {
+        let line = line.expect("text");
+        if let Some((_, number)) = line.split_once("acknowledged ") {
+            acknowledged = number.parse().expect("a number");
+        }
+        if acknowledged >= kills && !killed {
+            child.kill().expect("it runs");
+            killed = true;
+        }
+    }
+    child.wait().expect("it ends");
+    let store = open_place(place);
+    let read = |key: &str| -> u64 {
+        let record = store.get(key).expect("it can be read").expect("it was written");
+        String::from_utf8_lossy(&record.value).parse().expect("a number")
+    };
+    assert!(acknowledged >= kills && read("one") >= acknowledged, "{} < {acknowledged}", read("one"));
+    assert_eq!(read("one"), read("two"), "half of a commit");
 }
 
 #[test]
@@ -248,13 +279,13 @@ fn backups_open_and_other_files_are_refused() {
     let folder = Folder::new();
     let store = SqliteRecords::open(&folder.file()).expect("it opens");
     store.commit(&[], &[Change::put("a", "1")]).expect("it can be written");
-    let copy = folder.0.join("copy.sqlite");
+    let copy = folder.path().join("copy.sqlite");
     store.back_up(&copy).expect("it can be copied");
     store.commit(&[], &[Change::put("a", "2")]).expect("it can be written");
     let restored = SqliteRecords::open(&copy).expect("it opens");
     assert_eq!(restored.get("a").expect("it can be read").expect("it is there").value, b"1");
 
-    let text = folder.0.join("text");
+    let text = folder.path().join("text");
     fs::write(
         &text,
         "no SQLite file, whatever its name: it is long enough to be one, and it begins with other bytes. ".repeat(20),
@@ -263,7 +294,7 @@ fn backups_open_and_other_files_are_refused() {
     let refused = SqliteRecords::open(&text).expect_err("it is none of ours");
     assert!(matches!(refused, RecordsError::Foreign { .. }), "{refused}");
 
-    let other = folder.0.join("other.sqlite");
+    let other = folder.path().join("other.sqlite");
     rusqlite::Connection::open(&other).and_then(|file| file.execute_batch("CREATE TABLE t (x)")).expect("a file");
     let refused = SqliteRecords::open(&other).expect_err("it is none of ours");
     assert!(matches!(refused, RecordsError::Foreign { .. }), "{refused}");
@@ -274,13 +305,110 @@ fn backups_open_and_other_files_are_refused() {
     assert!(matches!(refused, RecordsError::Newer { found: 99, known: 1, .. }), "{refused}");
 }
 
+/// Does the same to an empty store of each kind.
+fn with_each(check: &dyn Fn(Arc<dyn Records>)) {
+    check(Arc::new(MemoryRecords::default()));
+    let folder = Folder::new();
+    check(Arc::new(SqliteRecords::open(&folder.file()).expect("it opens")));
+    let Some(cluster) = Cluster::single() else { return };
+    check(Arc::new(cluster.open(&cluster.config())));
+}
+
 #[test]
-fn keys_have_bounds() {
-    for store in [&MemoryRecords::default() as &dyn Records] {
+fn keys_and_commits_have_bounds() {
+    with_each(&|store| {
         for key in [String::new(), "x".repeat(KEY_LEN_MAX + 1)] {
             let refused = store.commit(&[], &[Change::put(key, "")]).expect_err("it is refused");
             assert!(matches!(refused, RecordsError::Key { .. }), "{refused}");
         }
         store.commit(&[], &[Change::put("x".repeat(KEY_LEN_MAX), "")]).expect("the longest");
-    }
+
+        let key = |number: usize| format!("{number:03}{}", "k".repeat(KEY_LEN_MAX - 3));
+        let conditions: Vec<Condition> = (0..=CONDITIONS_MAX).map(|number| Condition::absent(key(number))).collect();
+        // The value at which etcd's records are longest.
+        let changes: Vec<Change> =
+            (0..=CHANGES_MAX).map(|number| Change::put(key(number), vec![7; 16 << 10])).collect();
+        for (conditions, changes) in [(&conditions[..], &changes[..1]), (&conditions[..1], &changes[..])] {
+            let refused = store.commit(conditions, changes).expect_err("it is refused");
+            assert!(matches!(refused, RecordsError::Commit { .. }), "{refused}");
+        }
+        let done = store.commit(&conditions[..CONDITIONS_MAX], &changes[..CHANGES_MAX]).expect("the most");
+        assert!(matches!(done, Commit::Done(_)), "{done:?}");
+        assert_eq!(store.list("0", None, 1_000).expect("it can be read").len(), CHANGES_MAX);
+        let changes: Vec<Change> =
+            (0..CHANGES_MAX).map(|number| Change::put(key(number), vec![8; (16 << 10) + 1])).collect();
+        let conflict = store.commit(&conditions[..CONDITIONS_MAX], &changes).expect("it can be refused");
+        assert_eq!(conflict, Commit::Conflict(key(0)));
+        store.commit(&[], &changes).expect("it can be written");
+        let all = store.list("0", None, 1_000).expect("it can be read");
+        assert!(all.len() == CHANGES_MAX && all.iter().all(|(_, record)| record.value == vec![8; (16 << 10) + 1]));
+    });
+}
+
+#[test]
+fn values_are_as_long_as_they_may_be() {
+    with_each(&|store| {
+        let value =
+            |len: usize, seed: usize| -> Vec<u8> { (0..len).map(|at| (at * 31 + at / 977 + seed) as u8).collect() };
+        for len in [0, 1, (16 << 10) + 1, 512 << 10, (512 << 10) + 1, 3 << 20, VALUE_LEN_MAX] {
+            let long = value(len, len);
+            store.commit(&[], &[Change::put("long", long.clone())]).expect("it can be written");
+            assert!(store.get("long").expect("it can be read").expect("it is there").value == long, "{len}");
+        }
+        let refused = store.commit(&[], &[Change::put("long", vec![0; VALUE_LEN_MAX + 1])]).expect_err("it is refused");
+        assert!(matches!(refused, RecordsError::Value { .. }), "{refused}");
+    });
+}
+
+#[test]
+fn readers_of_values_that_are_replaced_see_one_of_them() {
+    with_each(&|store| {
+        const LEN: usize = 1_200_000;
+        const WRITES: u8 = 20;
+        let put = |number: u8| {
+            let changes = [Change::put("a", vec![number; LEN]), Change::put("b", vec![number; 20_000])];
+            store.commit(&[], &changes).expect("it can be written");
+        };
+        put(0);
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| (1..=WRITES).for_each(put));
+            let mut last = 0;
+            while !writer.is_finished() {
+                let found = store.get("a").expect("it can be read").expect("it is there").value;
+                assert!(found.len() == LEN && found.iter().all(|&byte| byte == found[0]), "a mixture");
+                assert!(found[0] >= last, "an older value than before");
+                last = found[0];
+                let both = store.list("", None, 2).expect("it can be read");
+                assert_eq!(both[0].1.value[0], both[1].1.value[0], "half of a commit");
+            }
+        });
+        assert_eq!(store.get("a").expect("it can be read").expect("it is there").value[0], WRITES);
+    });
+}
+
+#[test]
+fn lists_of_many_records_are_of_one_moment() {
+    with_each(&|store| {
+        const WRITES: u64 = 200;
+        // What changes together lies far apart.
+        for number in 0..200 {
+            store.commit(&[], &[Change::put(format!("k{number:03}/fixed"), "-")]).expect("it can be written");
+        }
+        let put = |number: u64| {
+            let changes: Vec<Change> =
+                (0..200).step_by(10).map(|at| Change::put(format!("k{at:03}/moves"), number.to_string())).collect();
+            store.commit(&[], &changes).expect("it can be written");
+        };
+        put(0);
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| (1..=WRITES).for_each(put));
+            while !writer.is_finished() {
+                let all = store.list("k", None, usize::MAX).expect("it can be read");
+                assert_eq!(all.len(), 220);
+                let mut moving = all.iter().filter(|(key, _)| key.ends_with("/moves")).map(|(_, record)| record);
+                let first = moving.next().expect("it is there");
+                assert!(moving.all(|record| record == first), "half of a commit");
+            }
+        });
+    });
 }

@@ -7,3 +7,4 @@ pub mod metrics;
 mod page;
 pub mod routes;
 pub mod serve;
+pub mod standby;

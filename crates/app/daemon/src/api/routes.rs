@@ -38,8 +38,8 @@ const REASON_LEN_MAX: usize = 1000;
 pub struct Shared {
     /// The daemon.
     pub manager: Arc<Manager>,
-    /// Its store, for backups.
-    pub store: Arc<SqliteRecords>,
+    /// Its store, for backups; none where it is not a file of the daemon's.
+    pub store: Option<Arc<SqliteRecords>>,
     /// Folder for a backup that is under way.
     pub scratch: std::path::PathBuf,
     /// Who may ask over TCP.
@@ -386,10 +386,15 @@ async fn audit(_: Caller, State(shared): State<Arc<Shared>>) -> Reply<Vec<AuditE
 
 /// A copy of the whole store, which `espalierd restore` takes. Admins.
 #[utoipa::path(get, path = "/v1/backup",
-    responses((status = 200, description = "A SQLite file", content_type = "application/vnd.sqlite3")))]
+    responses((status = 200, description = "A SQLite file", content_type = "application/vnd.sqlite3"),
+        (status = 409, body = ErrorDocument)))]
 async fn backup(caller: Caller, State(shared): State<Arc<Shared>>) -> Result<Response, Refusal> {
     caller.may(Role::Admin)?;
-    let (store, scratch) = (Arc::clone(&shared.store), shared.scratch.clone());
+    let Some(store) = shared.store.clone() else {
+        let why = "the store is etcd, which has backups of its own: etcdctl snapshot save FILE".to_owned();
+        return Err(Refusal(StatusCode::CONFLICT, why));
+    };
+    let scratch = shared.scratch.clone();
     let copied = blocking(shared, move |_| {
         let file = scratch.join("backup.partial");
         // One of an earlier request that broke off is replaced.

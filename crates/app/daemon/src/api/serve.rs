@@ -1,6 +1,6 @@
 //! Sockets of the API.
 
-use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc, time::Duration};
+use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 
 use axum::Router;
 use tokio::{
@@ -8,10 +8,7 @@ use tokio::{
     runtime::Runtime,
 };
 
-use super::{
-    callers::Peer,
-    routes::{Shared, router},
-};
+use super::callers::Peer;
 use crate::config::Listen;
 
 /// How long answers that are under way have when the daemon ends.
@@ -26,11 +23,11 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Opens all sockets and answers on them.
+    /// Opens all sockets and answers on them as `app` does.
     ///
     /// # Errors
     /// A message that names the socket.
-    pub fn open(places: &[Listen], shared: &Arc<Shared>) -> Result<Self, String> {
+    pub fn open(places: &[Listen], app: &Router) -> Result<Self, String> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -40,8 +37,7 @@ impl Serving {
         let runtime = serving.runtime.as_ref().expect("made just now");
         let _entered = runtime.enter();
         for place in places {
-            let app: Router = router(Arc::clone(shared));
-            let app = app.into_make_service_with_connect_info::<Peer>();
+            let app = app.clone().into_make_service_with_connect_info::<Peer>();
             match place {
                 Listen::Unix(path) => {
                     let listener = unix(path).map_err(|error| format!("{}: {error}", path.display()))?;

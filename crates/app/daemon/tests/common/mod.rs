@@ -109,6 +109,10 @@ impl Drop for Daemon {
 fn run(folder: &Folder) -> Child {
     let mut program = Command::new(env!("CARGO_BIN_EXE_espalierd"));
     program.args(["run", "--config", "espalierd.toml"]).current_dir(&folder.0);
+    // Webhooks go through the environment's proxy, and those of tests are on this machine.
+    for name in ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+        program.env_remove(name);
+    }
     program.stderr(Stdio::null()).spawn().expect("the program runs")
 }
 
