@@ -365,9 +365,12 @@ macro_rules! scenarios {
 scenarios!(
     approval_race,
     author_forbidden,
+    backup,
     bad_configuration,
     dead_switch,
+    dead_switch_returns,
     dead_switch_stored,
+    deaf_receiver,
     drift_reported,
     drift_twice,
     failed_deployment,
@@ -382,4 +385,5 @@ scenarios!(
     stored_answer,
     unchanged_restart,
     unprotected_cable,
+    withdrawn,
 );
