@@ -11,8 +11,10 @@ use crate::RecordsError;
 
 /// How long a connection may take.
 pub(super) const CONNECT_MAX: Duration = Duration::from_millis(300);
-/// How long a member may take to answer: after that the next one is asked.
-pub(super) const ANSWER_MAX: Duration = Duration::from_millis(1_000);
+/// How long a member may take to answer when each of them is asked for the first time: after that the next one is asked.
+pub(super) const ANSWER_FIRST: Duration = Duration::from_millis(300);
+/// How long at most, when that has been doubled with each round: a slow disk is no member that fails.
+pub(super) const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// How long a request is tried by default: longer than etcd takes to elect a leader.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
 /// How long to wait after no member has answered.
@@ -35,7 +37,7 @@ pub struct EtcdConfig {
     pub credentials: Option<EtcdCredentials>,
     /// Who removes superseded revisions from the cluster's history.
     pub history: EtcdHistory,
-    /// How long a request is tried, at one member after another; the last try may take a second longer. A commit is one
+    /// How long a request is tried, at one member after another; the last try may take two seconds longer. A commit is one
     /// request, as a rule, and a long value one for each 512 KiB on top.
     pub request_max: Duration,
     /// How long what an interrupted commit has left behind may lie unchanged before it is removed.
@@ -118,8 +120,7 @@ impl EtcdConfig {
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(None)
-            .timeout_connect(Some(CONNECT_MAX))
-            .timeout_global(Some(ANSWER_MAX));
+            .timeout_connect(Some(CONNECT_MAX));
         if self.endpoints.iter().any(|endpoint| endpoint.starts_with("https://")) {
             config = config.tls_config(self.tls.config()?);
         }

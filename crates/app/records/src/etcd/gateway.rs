@@ -3,6 +3,7 @@
 //! ```text
 //!   member that answered last ── no connection, no answer in time, no leader ──▶ next ─▶ next ─▶ pause ─▶ …   until request_max
 //! ```
+//! Time-outs begin short, so that a member that has stopped costs little, and grow with each round.
 //! The same request goes to every member that is tried, perhaps several times: a transaction must be written so that at most one
 //! of them has an effect.
 
@@ -19,7 +20,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use ureq::Agent;
 
 use super::{
-    config::{EtcdConfig, EtcdCredentials, PAUSE},
+    config::{ANSWER_FIRST, ANSWER_MAX, EtcdConfig, EtcdCredentials, PAUSE},
     format::{Authenticate, Authenticated, Compaction, ErrorAnswer, Number, Range, RangeAnswer, Txn, TxnAnswer},
 };
 use crate::RecordsError;
@@ -136,10 +137,11 @@ impl Gateway {
         let question = serde_json::to_vec(question).unwrap_or_default();
         let mut at = self.preferred.load(Ordering::Relaxed) % self.endpoints.len();
         let mut in_doubt = false;
+        let mut answer_max = ANSWER_FIRST;
         loop {
             for _ in 0..self.endpoints.len() {
                 let endpoint = &self.endpoints[at];
-                let last = match self.try_at(endpoint, path, &question) {
+                let last = match self.try_at(endpoint, path, &question, answer_max) {
                     Try::Answer(answer) => {
                         self.preferred.store(at, Ordering::Relaxed);
                         return Ok(Answered { answer, in_doubt });
@@ -158,13 +160,14 @@ impl Gateway {
                 at = (at + 1) % self.endpoints.len();
             }
             thread::sleep(PAUSE);
+            answer_max = ANSWER_MAX.min(answer_max * 2);
         }
     }
 
     /// One try, with a new token if there is none or the one that there was has expired.
-    fn try_at<A: DeserializeOwned>(&self, endpoint: &str, path: &str, question: &[u8]) -> Try<A> {
+    fn try_at<A: DeserializeOwned>(&self, endpoint: &str, path: &str, question: &[u8], within: Duration) -> Try<A> {
         let Some(credentials) = &self.credentials else {
-            return match self.send(endpoint, path, question, None) {
+            return match self.send(endpoint, path, question, None, within) {
                 Try::Unauthenticated { why } => Try::Refused(Why::Error(RecordsError::Etcd {
                     endpoint: endpoint.to_owned(),
                     why: format!("{why}; the cluster asks for a user and a password: configure them"),
@@ -174,17 +177,17 @@ impl Gateway {
         };
         let known = self.token().clone();
         if known.is_some() {
-            match self.send(endpoint, path, question, known.as_deref()) {
+            match self.send(endpoint, path, question, known.as_deref(), within) {
                 Try::Unauthenticated { .. } => *self.token() = None,
                 other => return other,
             }
         }
         let login = Authenticate { name: &credentials.user, password: &credentials.password };
         let login = serde_json::to_vec(&login).unwrap_or_default();
-        match self.send::<Authenticated>(endpoint, "/v3/auth/authenticate", &login, None) {
+        match self.send::<Authenticated>(endpoint, "/v3/auth/authenticate", &login, None, within) {
             Try::Answer(Authenticated { token }) => {
                 *self.token() = Some(token.clone());
-                self.send(endpoint, path, question, Some(&token))
+                self.send(endpoint, path, question, Some(&token), within)
             }
             // Without a token the request itself was not sent.
             Try::Next { why, .. } | Try::Unauthenticated { why } => Try::Next { why, in_doubt: false },
@@ -192,8 +195,16 @@ impl Gateway {
         }
     }
 
-    fn send<A: DeserializeOwned>(&self, endpoint: &str, path: &str, body: &[u8], token: Option<&str>) -> Try<A> {
-        let mut request = self.agent.post(format!("{endpoint}{path}")).content_type("application/json");
+    fn send<A: DeserializeOwned>(
+        &self,
+        endpoint: &str,
+        path: &str,
+        body: &[u8],
+        token: Option<&str>,
+        within: Duration,
+    ) -> Try<A> {
+        let request = self.agent.post(format!("{endpoint}{path}")).content_type("application/json");
+        let mut request = request.config().timeout_global(Some(within)).build();
         if let Some(token) = token {
             request = request.header("Authorization", token);
         }
