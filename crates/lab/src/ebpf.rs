@@ -16,6 +16,8 @@ use std::{
     io::{self, Read},
     os::fd::{AsFd, BorrowedFd},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use fabric::{FloodKind, Mac, VlanId};
@@ -266,11 +268,12 @@ impl Tables {
             let counter = [port.to_ne_bytes(), key].concat();
             let known = self.traffic.lookup_percpu(&counter, MapFlags::ANY);
             if known.context("serve", &self.device, "read counters")?.is_none() {
-                let made = self.traffic.update_percpu(&counter, &zero, MapFlags::ANY);
+                let made = patiently(|| self.traffic.update_percpu(&counter, &zero, MapFlags::ANY));
                 made.context("serve", &self.device, "write counters")?;
             }
         }
-        self.vlans.update(&key, &vlan_value(members), MapFlags::ANY).context("serve", &self.device, "write VLANs")
+        let written = patiently(|| self.vlans.update(&key, &vlan_value(members), MapFlags::ANY));
+        written.context("serve", &self.device, "write VLANs")
     }
 
     /// Writes a static entry, or removes it.
@@ -283,7 +286,8 @@ impl Tables {
         }
         let Some(port) = port else { return self.remove(&self.fdb, &key, "write static entries") };
         let value = u32::from(port).to_ne_bytes();
-        self.fdb.update(&key, &value, MapFlags::ANY).context("serve", &self.device, "write static entries")
+        let written = patiently(|| self.fdb.update(&key, &value, MapFlags::ANY));
+        written.context("serve", &self.device, "write static entries")
     }
 
     /// Removes VLANs and static entries that are none of these.
@@ -391,6 +395,20 @@ fn open(device: &str) -> Result<OpenObject, LabError> {
     let mut builder = ObjectBuilder::default();
     let builder = builder.name("espalier").context("up", device, "read program")?;
     builder.open_memory(OBJECT).context("up", device, "read program")
+}
+
+/// Writes an entry of a table whose memory is taken as entries come. The kernel refills what it has ready in the background, and for a
+/// moment there may be none, as when many switches are set up at once.
+fn patiently(write: impl Fn() -> libbpf_rs::Result<()>) -> libbpf_rs::Result<()> {
+    const TRIES_MAX: u32 = 200;
+    const MOMENT: Duration = Duration::from_millis(5);
+    for _ in 1..TRIES_MAX {
+        match write() {
+            Err(error) if error.kind() == libbpf_rs::ErrorKind::OutOfMemory => thread::sleep(MOMENT),
+            done => return done,
+        }
+    }
+    write()
 }
 
 /// How many entries a switch's tables hold.
