@@ -4,7 +4,7 @@
 //!   target                the plan that switches are to hold; set only in place of its parent
 //!   target/N              every target that there was
 //!   plan/DIGEST/CHUNK     plans by their digest, in chunks that every store takes
-//!   proposal/N · event/N · letter/N · maintenance/N · audit/N
+//!   proposal/N · event/N · delivery/N · maintenance/N · audit/N
 //!   deploy/…  ledger/…    what a deployment or an enrolment leaves for the next one (controller::Store)
 //!   addresses             where learned addresses were last
 //! ```
@@ -29,7 +29,7 @@ use thiserror::Error;
 
 use crate::{
     core::events::EventChange,
-    documents::{AuditEntry, Event, Letter, Maintenance, Proposal, Target},
+    documents::{AuditEntry, Delivery, Event, Maintenance, Proposal, Target},
 };
 
 /// Bytes of a chunk of a plan: below what the smallest store takes.
@@ -40,7 +40,7 @@ const PAGE: usize = 512;
 const AUDIT_MAX: u64 = 10_000;
 
 const TARGET: &str = "target";
-const LETTERS: &str = "count/letter";
+const DELIVERIES: &str = "count/delivery";
 const ADDRESSES: &str = "addresses";
 const JOURNAL: &str = "deploy/journal";
 const GENERATION: &str = "deploy/generation";
@@ -221,33 +221,36 @@ impl Archive {
         self.documents("event")
     }
 
-    /// Keeps events as they are now and forgets others, each together with the letters about it, which get the next numbers.
-    pub fn keep_events(&self, changes: &[(EventChange, Vec<Letter>)]) -> Result<Vec<Letter>, ArchiveError> {
+    /// Keeps events as they are now and forgets others, each together with the deliveries about it, which get the next numbers.
+    pub fn keep_events(&self, changes: &[(EventChange, Vec<Delivery>)]) -> Result<Vec<Delivery>, ArchiveError> {
         let mut numbered = Vec::new();
         let mut rest = changes;
         while !rest.is_empty() {
-            // A change and the letters about it are kept together.
+            // A change and the deliveries about it are kept together.
             let mut writes = 1;
-            let fits = |(_, letters): &&(EventChange, Vec<Letter>)| {
-                writes += 1 + letters.len();
+            let fits = |(_, deliveries): &&(EventChange, Vec<Delivery>)| {
+                writes += 1 + deliveries.len();
                 writes <= CHANGES_MAX
             };
             let (part, later) = rest.split_at(rest.iter().take_while(fits).count().max(1));
             rest = later;
             loop {
-                let count = self.records.get(LETTERS)?;
-                let first = count.as_ref().map_or(Ok(0), |record| parse::<u64>(LETTERS, record))? + 1;
-                let letters = part.iter().flat_map(|(_, letters)| letters).zip(first..);
-                let letters: Vec<Letter> = letters.map(|(letter, id)| Letter { id, ..letter.clone() }).collect();
+                let count = self.records.get(DELIVERIES)?;
+                let first = count.as_ref().map_or(Ok(0), |record| parse::<u64>(DELIVERIES, record))? + 1;
+                let deliveries = part.iter().flat_map(|(_, deliveries)| deliveries).zip(first..);
+                let deliveries: Vec<Delivery> =
+                    deliveries.map(|(delivery, id)| Delivery { id, ..delivery.clone() }).collect();
                 let mut writes: Vec<Change> = part.iter().map(|(change, _)| event_write(change)).collect();
-                writes.extend(letters.iter().map(|letter| Change::put(key("letter", letter.id), json(letter))));
+                writes.extend(
+                    deliveries.iter().map(|delivery| Change::put(key("delivery", delivery.id), json(delivery))),
+                );
                 let mut conditions = Vec::new();
-                if let Some(last) = letters.last() {
-                    writes.push(Change::put(LETTERS, json(&last.id)));
-                    conditions.push(Condition::unchanged(LETTERS, count.as_ref()));
+                if let Some(last) = deliveries.last() {
+                    writes.push(Change::put(DELIVERIES, json(&last.id)));
+                    conditions.push(Condition::unchanged(DELIVERIES, count.as_ref()));
                 }
                 if let Commit::Done(_) = self.records.commit(&conditions, &writes)? {
-                    numbered.extend(letters);
+                    numbered.extend(deliveries);
                     break;
                 }
             }
@@ -255,20 +258,20 @@ impl Archive {
         Ok(numbered)
     }
 
-    /// Letters that nobody has taken yet, oldest first.
-    pub fn letters(&self) -> Result<Vec<Letter>, ArchiveError> {
-        self.documents("letter")
+    /// Deliveries that nobody has taken yet, oldest first.
+    pub fn deliveries(&self) -> Result<Vec<Delivery>, ArchiveError> {
+        self.documents("delivery")
     }
 
-    /// Keeps a letter as it is now.
-    pub fn keep_letter(&self, letter: &Letter) -> Result<(), ArchiveError> {
-        self.records.commit(&[], &[Change::put(key("letter", letter.id), json(letter))])?;
+    /// Keeps a delivery as it is now.
+    pub fn keep_delivery(&self, delivery: &Delivery) -> Result<(), ArchiveError> {
+        self.records.commit(&[], &[Change::put(key("delivery", delivery.id), json(delivery))])?;
         Ok(())
     }
 
-    /// Forgets a letter.
-    pub fn forget_letter(&self, id: u64) -> Result<(), ArchiveError> {
-        self.records.commit(&[], &[Change::delete(key("letter", id))])?;
+    /// Forgets a delivery.
+    pub fn forget_delivery(&self, id: u64) -> Result<(), ArchiveError> {
+        self.records.commit(&[], &[Change::delete(key("delivery", id))])?;
         Ok(())
     }
 

@@ -119,15 +119,15 @@ pub(crate) enum Command {
         #[command(flatten)]
         ask: Ask,
     },
-    /// Show letters about events that nobody has taken yet, oldest first.
+    /// Show notifications that are pending or could not be delivered, oldest first.
     #[command(
-        after_help = "Examples:\n  espalierd letters\n  espalierd letters --retry 7\n  espalierd letters --drop 7"
+        after_help = "Examples:\n  espalierd deliveries\n  espalierd deliveries --retry 7\n  espalierd deliveries --drop 7"
     )]
-    Letters {
-        /// Try this letter again at once.
+    Deliveries {
+        /// Deliver this one again at once.
         #[arg(long, value_name = "ID", conflicts_with = "forget")]
         retry: Option<u64>,
-        /// Forget this letter.
+        /// Discard this one.
         #[arg(long = "drop", value_name = "ID")]
         forget: Option<u64>,
         #[command(flatten)]

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::{core::ladder::Ladder, documents::Severity};
 
-/// Most that are told of events: what one event writes fits in one commit.
+/// Most receivers: what one event writes fits in one commit.
 const NOTIFY_MAX: usize = 32;
 
 /// What a configuration says.
@@ -38,7 +38,7 @@ pub struct Config {
     pub ladder: Ladder,
     /// Who may approve.
     pub approval: ApprovalConfig,
-    /// Who is told of events.
+    /// Receivers of notifications of events.
     pub notify: Vec<NotifyConfig>,
 }
 
@@ -120,22 +120,22 @@ pub enum AuthorApproval {
     Forbidden,
 }
 
-/// Somebody who is told of events.
+/// A receiver of notifications of events.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NotifyConfig {
-    /// Its name, in letters and messages.
+    /// Its name, in deliveries and messages.
     pub name: String,
-    /// The least severity of events that it is told.
+    /// The least severity of events that it is notified of.
     #[serde(default = "warning")]
     pub least: Severity,
-    /// An address to which each letter is posted.
+    /// An address to which each delivery is posted.
     pub webhook: Option<String>,
     /// File of the webhook's secret, `whsec_` and base64.
     pub secret: Option<PathBuf>,
     /// File of certificates by which the webhook's server is known; those of the system unless given.
     pub ca: Option<PathBuf>,
-    /// A program that reads each letter, and its arguments.
+    /// A program that reads each delivery, and its arguments.
     pub exec: Option<Vec<String>>,
     /// A syslog server, asked over UDP.
     pub syslog: Option<SocketAddr>,
@@ -298,11 +298,14 @@ impl Config {
             );
         }
         if self.notify.len() > NOTIFY_MAX {
-            return Err(format!("notify: at most {NOTIFY_MAX} can be told, not {}", self.notify.len()));
+            return Err(format!(
+                "notify: at most {NOTIFY_MAX} receivers, not {}; let one of them pass notifications on",
+                self.notify.len()
+            ));
         }
         for (number, notify) in self.notify.iter().enumerate() {
             if self.notify[..number].iter().any(|other| other.name == notify.name) {
-                return Err(format!("notify: two are called {:?}; their letters could not be told apart", notify.name));
+                return Err(format!("notify: two receivers are called {:?}; give each a name of its own", notify.name));
             }
         }
         for place in &self.listen {

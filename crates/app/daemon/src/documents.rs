@@ -183,8 +183,8 @@ pub struct Notification {
 
 /// A notification on its way to somebody.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Letter {
-    /// Counts letters, from 1.
+pub struct Delivery {
+    /// Counts deliveries, from 1.
     pub id: u64,
     /// To whom, by the name in the configuration.
     pub to: String,
@@ -196,7 +196,7 @@ pub struct Letter {
     pub tries: u32,
     /// When it is tried next; none if it is not tried any more.
     pub next_s: Option<u64>,
-    /// Why it was not taken last.
+    /// Why the last try failed.
     pub failure: Option<String>,
 }
 
@@ -255,10 +255,10 @@ pub struct Status {
     pub proposals: Vec<Proposal>,
     /// Maintenance marks that are in force.
     pub maintenance: Vec<Maintenance>,
-    /// Letters that are still tried.
-    pub letters_waiting: usize,
-    /// Letters that nobody took.
-    pub letters_dead: usize,
+    /// Notifications that are to be delivered, or tried again.
+    pub deliveries_pending: usize,
+    /// Notifications that could not be delivered.
+    pub deliveries_failed: usize,
 }
 
 /// A link as it was polled last.

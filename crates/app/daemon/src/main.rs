@@ -16,7 +16,7 @@ use espalierd::{
     client::{self, Ask as Question, encoded},
     config::Config,
     demo::{DemoRequest, demo},
-    documents::{AuditEntry, Event, Letter, Maintenance, Proposal, ProposalState, Status, Target},
+    documents::{AuditEntry, Delivery, Event, Maintenance, Proposal, ProposalState, Status, Target},
     service::{self, Checked},
     show,
 };
@@ -173,17 +173,17 @@ fn ask(command: Command) -> Result<ExitCode, String> {
             let mark: Maintenance = client::document(&ask.socket, Question::post("/v1/maintenance", body))?;
             show(&ask, &mark, |mark| vec![show::maintenance(mark)]);
         }
-        Command::Letters { retry: Some(id), ask, .. } => {
-            let path = format!("/v1/letters/{id}/retry");
-            let letter: Letter = client::document(&ask.socket, Question::post(&path, Vec::new()))?;
-            show(&ask, &letter, |letter| vec![show::letter(letter)]);
+        Command::Deliveries { retry: Some(id), ask, .. } => {
+            let path = format!("/v1/deliveries/{id}/retry");
+            let delivery: Delivery = client::document(&ask.socket, Question::post(&path, Vec::new()))?;
+            show(&ask, &delivery, |delivery| vec![show::delivery(delivery)]);
         }
-        Command::Letters { forget: Some(id), ask, .. } => {
-            client::ask(&ask.socket, Question::delete(&format!("/v1/letters/{id}")), &mut |_| {})?;
+        Command::Deliveries { forget: Some(id), ask, .. } => {
+            client::ask(&ask.socket, Question::delete(&format!("/v1/deliveries/{id}")), &mut |_| {})?;
         }
-        Command::Letters { ask, .. } => {
-            let letters: Vec<Letter> = client::document(&ask.socket, Question::get("/v1/letters"))?;
-            show(&ask, &letters, |letters| letters.iter().map(show::letter).collect());
+        Command::Deliveries { ask, .. } => {
+            let deliveries: Vec<Delivery> = client::document(&ask.socket, Question::get("/v1/deliveries"))?;
+            show(&ask, &deliveries, |deliveries| deliveries.iter().map(show::delivery).collect());
         }
         Command::Audit(ask) => {
             let mut entries: Vec<AuditEntry> = client::document(&ask.socket, Question::get("/v1/audit"))?;

@@ -182,7 +182,7 @@ fn places(config: &Config) -> Result<Vec<Listen>, String> {
 }
 
 /// The lease may be lost: nothing that is under way may go on.
-fn abdicate(why: &str) {
+fn lease_lost(why: &str) {
     tracing::error!("{why}: it ends, and stands by once it is started again");
     std::process::exit(LEASE_LOST);
 }
@@ -201,8 +201,8 @@ fn control(
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         if let Some(leadership) = &leadership {
-            scope.spawn(|| leadership.renew(&|| is_over.load(Ordering::SeqCst), &abdicate));
-            scope.spawn(|| leadership.watch(&|| is_over.load(Ordering::SeqCst), &abdicate));
+            scope.spawn(|| leadership.renew(&|| is_over.load(Ordering::SeqCst), &lease_lost));
+            scope.spawn(|| leadership.watch(&|| is_over.load(Ordering::SeqCst), &lease_lost));
         }
         let done: Result<(), String> = (|| {
             let manager = Manager::open(Archive::new(store.records), config, Box::new(now_s));
@@ -217,15 +217,15 @@ fn control(
             let traps = manager.config().watch.traps.map(trap_socket).transpose()?;
             let serving = Serving::open(&places, &router(shared))?;
             let means = Means { reach: RwLock::new(Arc::new(reach)), receivers: RwLock::new(Arc::new(receivers)) };
-            let luck = Mutex::new(Rng::new(now_s() ^ u64::from(std::process::id())));
-            let luck = || luck.lock().unwrap_or_else(PoisonError::into_inner).below(LUCK) as f64 / LUCK as f64;
+            let jitter = Mutex::new(Rng::new(now_s() ^ u64::from(std::process::id())));
+            let jitter = || jitter.lock().unwrap_or_else(PoisonError::into_inner).below(JITTER) as f64 / JITTER as f64;
             tracing::info!(listen = ?manager.config().listen, "espalierd {} is ready", env!("CARGO_PKG_VERSION"));
             // Without systemd there is nobody to tell.
             let _ = sd_notify::notify(&[NotifyState::Ready]);
             let handle = signals.handle();
             thread::scope(|scope| {
                 scope.spawn(|| beat(&manager));
-                scope.spawn(|| deliver(&manager, &|| means.receivers(), &luck));
+                scope.spawn(|| deliver(&manager, &|| means.receivers(), &jitter));
                 if let Some(traps) = &traps {
                     scope.spawn(|| hear(traps, &manager));
                 }
@@ -255,10 +255,10 @@ fn control(
     Ok(())
 }
 
-/// Steps of chance by which letters that failed together are spread.
-const LUCK: usize = 1000;
+/// Steps of chance by which deliveries that failed together are spread.
+const JITTER: usize = 1000;
 
-/// What the configuration in force names: how switches are reached, and who is told of events.
+/// What the configuration in force names: how switches are reached, and the receivers of notifications.
 struct Means {
     reach: RwLock<Arc<Reach>>,
     receivers: RwLock<Arc<Vec<Receiver>>>,

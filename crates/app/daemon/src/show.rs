@@ -2,9 +2,11 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use controller::count::counted;
+
 use crate::{
     documents::{
-        AuditEntry, Event, Letter, Maintenance, Proposal, ProposalState, Severity, Status, Target, TargetState, Way,
+        AuditEntry, Delivery, Event, Maintenance, Proposal, ProposalState, Severity, Status, Target, TargetState, Way,
     },
     manager::short,
 };
@@ -47,8 +49,8 @@ pub fn status(status: &Status) -> (Vec<String>, bool) {
     }
     lines.extend(status.proposals.iter().map(proposal));
     lines.extend(status.maintenance.iter().map(maintenance));
-    if status.letters_dead > 0 {
-        lines.push(format!("{} letters were not taken by anybody: espalierd letters", status.letters_dead));
+    if status.deliveries_failed > 0 {
+        lines.push(format!("{} notifications could not be delivered: espalierd deliveries", status.deliveries_failed));
     }
     let is_fine = status.events.iter().all(|event| event.severity != Severity::Critical)
         && status.target.as_ref().is_none_or(|target| target.state != TargetState::Failed);
@@ -135,15 +137,16 @@ pub fn maintenance(mark: &Maintenance) -> String {
     format!("maintenance {} of {} by {}, {until}{drain}: {}", mark.id, mark.subject, mark.by, mark.reason)
 }
 
-/// A letter in one line.
-pub fn letter(letter: &Letter) -> String {
-    let Letter { id, to, at_s, tries, next_s, failure, .. } = letter;
+/// A delivery in one line.
+pub fn delivery(delivery: &Delivery) -> String {
+    let Delivery { id, to, at_s, tries, next_s, failure, .. } = delivery;
+    let attempts = counted(*tries as usize, "attempt");
     let state = match next_s {
-        Some(next_s) => format!("tried {tries} times, next at {}", moment(*next_s)),
-        None => format!("dead after {tries} tries; espalierd letters --retry {id}"),
+        Some(next_s) => format!("{attempts}, the next at {}", moment(*next_s)),
+        None => format!("failed after {attempts}; espalierd deliveries --retry {id}"),
     };
     let why = failure.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-    format!("letter {id} to {to} of {}, {state}{why}", moment(*at_s))
+    format!("delivery {id} to {to} of {}, {state}{why}", moment(*at_s))
 }
 
 /// An audit entry in one line.

@@ -19,7 +19,7 @@ use serde_json::Value;
 const WAIT_MAX: Duration = Duration::from_secs(60);
 const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
-/// Refuses the first letter, takes the others, and prints each whose signature fits. Source: Standard Webhooks.
+/// Refuses the first delivery, takes the others, and prints each whose signature fits. Source: Standard Webhooks.
 const SERVER: &str = r#"
 import base64, hashlib, hmac, http.server, json, ssl, sys
 secret = base64.b64decode(sys.argv[1].removeprefix("whsec_"))
@@ -32,7 +32,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         fits = hmac.compare_digest(wanted, self.headers["webhook-signature"])
         status = 401 if not fits else 503 if state["first"] else 204
         state["first"] = False
-        print(json.dumps({"status": status, "id": self.headers["webhook-id"], "letter": json.loads(body)}), flush=True)
+        print(json.dumps({"status": status, "id": self.headers["webhook-id"], "delivery": json.loads(body)}), flush=True)
         self.send_response(status)
         self.end_headers()
     def log_message(self, *_):
@@ -79,13 +79,13 @@ impl Drop for WebServer {
     }
 }
 
-fn await_letters(daemon: &Daemon, is_so: &dyn Fn(&[Value]) -> bool) -> Vec<Value> {
+fn await_deliveries(daemon: &Daemon, is_so: &dyn Fn(&[Value]) -> bool) -> Vec<Value> {
     let since = Instant::now();
     loop {
-        let (_, text) = daemon.ask("GET", "/v1/letters", None, b"");
-        let letters: Vec<Value> = serde_json::from_str(&text).expect("JSON");
-        if is_so(&letters) {
-            return letters;
+        let (_, text) = daemon.ask("GET", "/v1/deliveries", None, b"");
+        let deliveries: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+        if is_so(&deliveries) {
+            return deliveries;
         }
         assert!(since.elapsed() < WAIT_MAX, "{text}");
         thread::sleep(Duration::from_millis(50));
@@ -98,7 +98,7 @@ fn propose(daemon: &Daemon) {
 }
 
 #[test]
-fn a_webhook_is_told_again_until_it_takes_the_letter_and_its_signature_fits() {
+fn a_webhook_is_told_again_until_it_takes_the_delivery_and_its_signature_fits() {
     let Some(mut server) = WebServer::start(&[]) else { return };
     let config = format!(
         "[[notify]]\nname = \"hook\"\nwebhook = \"http://127.0.0.1:{}/x\"\nsecret = \"FOLDER/secret\"\n",
@@ -108,12 +108,12 @@ fn a_webhook_is_told_again_until_it_takes_the_letter_and_its_signature_fits() {
     propose(&daemon);
     let (first, second) = (server.next(), server.next());
     assert_eq!((first["status"].as_u64(), second["status"].as_u64()), (Some(503), Some(204)));
-    assert_eq!((&first["id"], &first["letter"]), (&second["id"], &second["letter"]));
-    assert_eq!(second["letter"]["type"], "event.opened");
-    assert_eq!(second["letter"]["data"]["kind"], "proposed");
-    let moment = second["letter"]["timestamp"].as_str().expect("a moment");
+    assert_eq!((&first["id"], &first["delivery"]), (&second["id"], &second["delivery"]));
+    assert_eq!(second["delivery"]["type"], "event.opened");
+    assert_eq!(second["delivery"]["data"]["kind"], "proposed");
+    let moment = second["delivery"]["timestamp"].as_str().expect("a moment");
     assert!(moment.ends_with('Z') && moment.contains('T'), "{moment}");
-    await_letters(&daemon, &|letters| letters.is_empty());
+    await_deliveries(&daemon, &|deliveries| deliveries.is_empty());
 }
 
 #[test]
@@ -145,9 +145,9 @@ fn over_tls_a_server_is_told_that_its_certificate_proves_and_no_other() {
     propose(&daemon);
     assert_eq!(server.next()["status"], 503);
     assert_eq!(server.next()["status"], 204);
-    let letters = await_letters(&daemon, &|letters| letters.len() == 1 && letters[0]["tries"] != 0);
-    assert_eq!(letters[0]["to"], "unproven");
-    let why = letters[0]["failure"].as_str().unwrap_or_default();
+    let deliveries = await_deliveries(&daemon, &|deliveries| deliveries.len() == 1 && deliveries[0]["tries"] != 0);
+    assert_eq!(deliveries[0]["to"], "unproven");
+    let why = deliveries[0]["failure"].as_str().unwrap_or_default();
     assert!(why.contains("certificate"), "{why}");
     fs::remove_dir_all(&folder).expect("it is ours");
 }
@@ -159,7 +159,7 @@ fn programs_and_syslog_servers_are_told_and_what_nobody_takes_is_kept_over_a_res
     let config = format!(
         "[[notify]]\nname = \"log\"\nsyslog = \"{}\"\n\
          [[notify]]\nname = \"page\"\nexec = [\"/bin/sh\", \"-c\", \"cat > FOLDER/told\"]\n\
-         [[notify]]\nname = \"deaf\"\nexec = [\"/bin/false\"]\n\
+         [[notify]]\nname = \"failing\"\nexec = [\"/bin/false\"]\n\
          [[notify]]\nname = \"calm\"\nleast = \"critical\"\nexec = [\"/bin/false\"]\n",
         syslog.local_addr().expect("an address")
     );
@@ -172,10 +172,10 @@ fn programs_and_syslog_servers_are_told_and_what_nobody_takes_is_kept_over_a_res
         message.starts_with("<132>1 20") && message.contains(" espalierd - proposed - opened: proposal 1 "),
         "{message}"
     );
-    let letters = await_letters(&daemon, &|letters| letters.len() == 1 && letters[0]["tries"] != 0);
+    let deliveries = await_deliveries(&daemon, &|deliveries| deliveries.len() == 1 && deliveries[0]["tries"] != 0);
     assert_eq!(
-        (letters[0]["to"].as_str(), letters[0]["failure"].as_str()),
-        (Some("deaf"), Some("/bin/false: exit status: 1"))
+        (deliveries[0]["to"].as_str(), deliveries[0]["failure"].as_str()),
+        (Some("failing"), Some("/bin/false: exit status: 1"))
     );
     let told: Value = serde_json::from_slice(&fs::read(daemon.folder.0.join("told")).expect("a file")).expect("JSON");
     assert_eq!(told["data"]["kind"], "proposed");
@@ -183,14 +183,14 @@ fn programs_and_syslog_servers_are_told_and_what_nobody_takes_is_kept_over_a_res
     // It outlasts a crash; and a person can see that whoever is not in the configuration any more is not told.
     daemon.stop();
     let path = daemon.folder.0.join("espalierd.toml");
-    let text = fs::read_to_string(&path).expect("a file").replace("\"deaf\"", "\"gone\"");
+    let text = fs::read_to_string(&path).expect("a file").replace("\"failing\"", "\"gone\"");
     fs::write(&path, text).expect("it is ours");
     daemon.start_again();
-    let dead = await_letters(&daemon, &|letters| letters.iter().any(|letter| letter["next_s"].is_null()));
-    assert_eq!((&dead[0]["id"], &dead[0]["body"]), (&letters[0]["id"], &letters[0]["body"]));
-    assert!(dead[0]["failure"].as_str().unwrap_or_default().contains("no notify \"deaf\" any more"), "{dead:?}");
+    let dead = await_deliveries(&daemon, &|deliveries| deliveries.iter().any(|delivery| delivery["next_s"].is_null()));
+    assert_eq!((&dead[0]["id"], &dead[0]["body"]), (&deliveries[0]["id"], &deliveries[0]["body"]));
+    assert!(dead[0]["failure"].as_str().unwrap_or_default().contains("no notify \"failing\" any more"), "{dead:?}");
     let (_, metrics) = daemon.ask("GET", "/metrics", None, b"");
-    assert!(metrics.contains("espalierd_letters_dead 1.0\n"), "{metrics}");
-    let (status, _) = daemon.ask("DELETE", &format!("/v1/letters/{}", dead[0]["id"]), Some("sesame"), b"");
+    assert!(metrics.contains("espalierd_deliveries_failed 1.0\n"), "{metrics}");
+    let (status, _) = daemon.ask("DELETE", &format!("/v1/deliveries/{}", dead[0]["id"]), Some("sesame"), b"");
     assert_eq!(status, 403);
 }

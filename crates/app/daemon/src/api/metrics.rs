@@ -52,8 +52,8 @@ pub fn metrics(status: &Status) -> String {
     number("switches_as_planned", "Switches that answer and hold the plan", status.as_planned as f64);
     number("proposals_open", "Proposals that wait for approval", status.proposals.len() as f64);
     number("maintenance", "Maintenance marks in force", status.maintenance.len() as f64);
-    number("letters_waiting", "Notifications that are tried again", status.letters_waiting as f64);
-    number("letters_dead", "Notifications that nobody took", status.letters_dead as f64);
+    number("deliveries_pending", "Notifications that are to be delivered", status.deliveries_pending as f64);
+    number("deliveries_failed", "Notifications that could not be delivered", status.deliveries_failed as f64);
     number("polled_timestamp_seconds", "When all switches were polled last", status.polled_s.unwrap_or(0) as f64);
     let took = Number::default();
     took.set(status.poll_took_s);
@@ -103,7 +103,7 @@ mod tests {
         let text = metrics(&Status { links: vec![link], ..Status::default() });
         let known: Vec<&str> = text.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
         for named in [include_str!("../../monitoring/rules.yml"), include_str!("../../monitoring/grafana.json")] {
-            let words = named.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+            let words = named.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
             let metrics: Vec<&str> = words.filter(|word| word.starts_with("espalierd_")).collect();
             assert!(!metrics.is_empty());
             for metric in metrics {

@@ -25,7 +25,7 @@ use super::{
     metrics, page,
 };
 use crate::{
-    documents::{AuditEntry, Event, Letter, Maintenance, Proposal, Status, Target},
+    documents::{AuditEntry, Delivery, Event, Maintenance, Proposal, Status, Target},
     manager::{Manager, Refused},
 };
 
@@ -68,9 +68,9 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/maintenance", post(set_maintenance))
         .route("/v1/maintenance/{id}", delete(remove_maintenance))
         .route("/v1/put-back/{switch}", post(put_back))
-        .route("/v1/letters", get(letters))
-        .route("/v1/letters/{id}", delete(drop_letter))
-        .route("/v1/letters/{id}/retry", post(retry_letter))
+        .route("/v1/deliveries", get(deliveries))
+        .route("/v1/deliveries/{id}", delete(drop_delivery))
+        .route("/v1/deliveries/{id}/retry", post(retry_delivery))
         .route("/v1/audit", get(audit))
         .route("/v1/backup", get(backup))
         .layer(DefaultBodyLimit::max(PLAN_LEN_MAX))
@@ -351,30 +351,30 @@ async fn put_back(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Letters about events that nobody has taken yet, oldest first.
-#[utoipa::path(get, path = "/v1/letters", responses((status = 200, body = Vec<Letter>)))]
-async fn letters(_: Caller, State(shared): State<Arc<Shared>>) -> Json<Vec<Letter>> {
-    Json(shared.manager.letters())
+/// Notifications that are pending or could not be delivered, oldest first.
+#[utoipa::path(get, path = "/v1/deliveries", responses((status = 200, body = Vec<Delivery>)))]
+async fn deliveries(_: Caller, State(shared): State<Arc<Shared>>) -> Json<Vec<Delivery>> {
+    Json(shared.manager.deliveries())
 }
 
-/// Tries a letter again at once. Admins.
-#[utoipa::path(post, path = "/v1/letters/{id}/retry", params(("id" = u64, Path, description = "Which letter")),
-    responses((status = 200, body = Letter), (status = 404, body = ErrorDocument)))]
-async fn retry_letter(caller: Caller, State(shared): State<Arc<Shared>>, Path(id): Path<u64>) -> Reply<Letter> {
+/// Tries a delivery again at once. Admins.
+#[utoipa::path(post, path = "/v1/deliveries/{id}/retry", params(("id" = u64, Path, description = "Which delivery")),
+    responses((status = 200, body = Delivery), (status = 404, body = ErrorDocument)))]
+async fn retry_delivery(caller: Caller, State(shared): State<Arc<Shared>>, Path(id): Path<u64>) -> Reply<Delivery> {
     caller.may(Role::Admin)?;
-    Ok(Json(blocking(shared, move |manager| manager.retry_letter(id, &caller.name)).await?))
+    Ok(Json(blocking(shared, move |manager| manager.retry_delivery(id, &caller.name)).await?))
 }
 
-/// Forgets a letter. Admins.
-#[utoipa::path(delete, path = "/v1/letters/{id}", params(("id" = u64, Path, description = "Which letter")),
+/// Discards a delivery. Admins.
+#[utoipa::path(delete, path = "/v1/deliveries/{id}", params(("id" = u64, Path, description = "Which delivery")),
     responses((status = 204), (status = 404, body = ErrorDocument)))]
-async fn drop_letter(
+async fn drop_delivery(
     caller: Caller,
     State(shared): State<Arc<Shared>>,
     Path(id): Path<u64>,
 ) -> Result<StatusCode, Refusal> {
     caller.may(Role::Admin)?;
-    blocking(shared, move |manager| manager.drop_letter(id, &caller.name)).await?;
+    blocking(shared, move |manager| manager.drop_delivery(id, &caller.name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -428,9 +428,9 @@ async fn backup(caller: Caller, State(shared): State<Arc<Shared>>) -> Result<Res
         set_maintenance,
         remove_maintenance,
         put_back,
-        letters,
-        retry_letter,
-        drop_letter,
+        deliveries,
+        retry_delivery,
+        drop_delivery,
         audit,
         backup
     )

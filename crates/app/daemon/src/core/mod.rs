@@ -1,10 +1,10 @@
 //! What the controller decides by, without clock, switches or store.
 
 pub mod approve;
+pub mod deliveries;
 pub mod drift;
 pub mod events;
 pub mod ladder;
-pub mod letters;
 pub mod parts;
 pub mod propose;
 pub mod standing;

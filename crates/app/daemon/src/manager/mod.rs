@@ -8,7 +8,7 @@
 //! Workers carry jobs out and choose nothing. What is acknowledged to a caller is in the archive.
 
 mod around;
-mod letters;
+mod deliveries;
 mod maintenance;
 mod proposals;
 
@@ -41,7 +41,7 @@ use crate::{
     },
 };
 
-use letters::Letters;
+use deliveries::Deliveries;
 
 pub use around::Absent;
 
@@ -165,7 +165,7 @@ struct Inner {
     /// Parts without which there was no plan, so that it is not tried again and again.
     hopeless: Option<Vec<String>>,
     look_at_once: bool,
-    letters: Letters,
+    deliveries: Deliveries,
     /// Whether something may have failed, come back or been marked since plans without parts were thought about last.
     parts_changed: bool,
     looked: Looked,
@@ -211,7 +211,7 @@ impl Manager {
         }
         inner.absent = inner.held.as_ref().map_or(Ok(None), |(held, _)| Absent::of(&archive, held))?.map(Arc::new);
         inner.target = target;
-        inner.post(archive.letters()?);
+        inner.post(archive.deliveries()?);
         let (stream, _) = tokio::sync::broadcast::channel(STREAM_MAX);
         Ok(Self {
             archive,
@@ -497,9 +497,9 @@ impl Manager {
         self.keep(inner, changes)
     }
 
-    /// Keeps changes of events, with the letters about them, and streams them. `inner` is the manager's own.
+    /// Keeps changes of events, with the deliveries about them, and streams them. `inner` is the manager's own.
     fn keep(&self, inner: &mut Inner, changes: Vec<EventChange>) -> Result<(), ArchiveError> {
-        let kept: Vec<_> = changes.iter().map(|change| (change.clone(), self.letters_about(change))).collect();
+        let kept: Vec<_> = changes.iter().map(|change| (change.clone(), self.deliveries_about(change))).collect();
         for change in changes {
             let event = change.event();
             tracing::info!(
@@ -513,8 +513,8 @@ impl Manager {
             // Nobody may be listening.
             let _ = self.stream.send(Arc::new(change));
         }
-        let letters = self.archive.keep_events(&kept)?;
-        inner.post(letters);
+        let deliveries = self.archive.keep_events(&kept)?;
+        inner.post(deliveries);
         self.due.notify_all();
         Ok(())
     }
@@ -541,8 +541,8 @@ impl Manager {
             events: inner.events.open().into_iter().cloned().collect(),
             proposals,
             maintenance,
-            letters_waiting: inner.letters.waiting(),
-            letters_dead: inner.letters.dead(),
+            deliveries_pending: inner.deliveries.pending(),
+            deliveries_failed: inner.deliveries.failed(),
         })
     }
 

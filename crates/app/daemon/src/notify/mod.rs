@@ -1,10 +1,10 @@
-//! Notifications: events told to webhooks, programs and syslog servers.
+//! Notifications of events to webhooks, programs and syslog servers.
 //!
 //! ```text
-//!   manager ─ letters, kept with the events ─▶ postman ─ due ─▶ webhook · program · syslog ─ taken ─▶ forgotten
-//!                                                                                        └ not ─▶ later, or dead
+//!   manager ─ deliveries, kept with the events ─▶ deliver ─ due ─▶ webhook · program · syslog ─ delivered ─▶ removed
+//!                                                                                        └ not ─▶ later, or failed
 //! ```
-//! A letter is kept before anybody is told, so that a restart loses none; after one a letter may come twice, with the same id.
+//! A delivery is kept before it is tried, so that a restart loses none; after one a notification may arrive twice, with the same id.
 
 mod program;
 mod syslog;
@@ -12,37 +12,37 @@ mod webhook;
 
 use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
-use crate::{config::NotifyConfig, documents::Letter, manager::Manager};
+use crate::{config::NotifyConfig, documents::Delivery, manager::Manager};
 
 use self::webhook::Webhook;
 
 /// How long one try may take.
 const TRY_MAX: Duration = Duration::from_secs(20);
-/// How soon it is noticed that a letter is due, or that the daemon is to end.
+/// How soon it is noticed that a delivery is due, or that the daemon is to end.
 const MOMENT: Duration = Duration::from_millis(200);
 
-/// Why a letter was not taken.
+/// Why a try failed.
 #[derive(Debug)]
-struct NotTaken {
+struct NotDelivered {
     why: String,
     /// Whether it never will be.
     is_hopeless: bool,
 }
 
-impl NotTaken {
+impl NotDelivered {
     fn now(why: impl Into<String>) -> Self {
         Self { why: why.into(), is_hopeless: false }
     }
 }
 
-/// How somebody is told.
+/// By which means a receiver is notified.
 enum Means {
     Webhook(Box<Webhook>),
     Program(Vec<String>),
     Syslog(SocketAddr),
 }
 
-/// Somebody who is told of events, ready for it.
+/// A receiver, ready to be notified.
 pub struct Receiver {
     name: String,
     means: Means,
@@ -77,25 +77,25 @@ impl Receiver {
         Ok(Self { name: name.clone(), means })
     }
 
-    fn tell(&self, letter: &Letter, now_s: u64) -> Result<(), NotTaken> {
+    fn notify(&self, delivery: &Delivery, now_s: u64) -> Result<(), NotDelivered> {
         match &self.means {
-            Means::Webhook(webhook) => webhook.post(letter, now_s),
-            Means::Program(words) => program::run(words, letter, TRY_MAX),
-            Means::Syslog(server) => syslog::send(*server, letter),
+            Means::Webhook(webhook) => webhook.post(delivery, now_s),
+            Means::Program(words) => program::run(words, delivery, TRY_MAX),
+            Means::Syslog(server) => syslog::send(*server, delivery),
         }
     }
 }
 
 /// Tells what is due, until the daemon ends. `receivers` are those of the configuration in force.
-pub fn deliver(manager: &Manager, receivers: &dyn Fn() -> Arc<Vec<Receiver>>, luck: &dyn Fn() -> f64) {
+pub fn deliver(manager: &Manager, receivers: &dyn Fn() -> Arc<Vec<Receiver>>, jitter: &dyn Fn() -> f64) {
     while !manager.is_stopping() {
-        match manager.letters_due() {
-            Ok(letters) => {
-                for letter in letters {
+        match manager.deliveries_due() {
+            Ok(deliveries) => {
+                for delivery in deliveries {
                     if manager.is_stopping() {
                         return;
                     }
-                    let done = tell(manager, &receivers(), letter, luck());
+                    let done = attempt(manager, &receivers(), delivery, jitter());
                     if let Err(error) = done {
                         manager.store_failed(&error);
                     }
@@ -103,25 +103,25 @@ pub fn deliver(manager: &Manager, receivers: &dyn Fn() -> Arc<Vec<Receiver>>, lu
             }
             Err(error) => manager.store_failed(&error),
         }
-        manager.wait_for_letters(MOMENT);
+        manager.wait_for_deliveries(MOMENT);
     }
 }
 
-fn tell(
+fn attempt(
     manager: &Manager,
     receivers: &[Receiver],
-    letter: Letter,
-    luck: f64,
+    delivery: Delivery,
+    jitter: f64,
 ) -> Result<(), crate::archive::ArchiveError> {
-    let Some(receiver) = receivers.iter().find(|receiver| receiver.name == letter.to) else {
-        let why = format!("the configuration has no notify {:?} any more", letter.to);
-        return manager.letter_failed(letter, why, true, luck);
+    let Some(receiver) = receivers.iter().find(|receiver| receiver.name == delivery.to) else {
+        let why = format!("the configuration has no notify {:?} any more", delivery.to);
+        return manager.delivery_failed(delivery, why, true, jitter);
     };
-    match receiver.tell(&letter, manager.now_s()) {
-        Ok(()) => manager.letter_taken(&letter),
-        Err(NotTaken { why, is_hopeless }) => {
-            tracing::warn!(to = letter.to, id = letter.id, "not taken: {why}");
-            manager.letter_failed(letter, why, is_hopeless, luck)
+    match receiver.notify(&delivery, manager.now_s()) {
+        Ok(()) => manager.delivered(&delivery),
+        Err(NotDelivered { why, is_hopeless }) => {
+            tracing::warn!(to = delivery.to, id = delivery.id, "notification not delivered: {why}");
+            manager.delivery_failed(delivery, why, is_hopeless, jitter)
         }
     }
 }

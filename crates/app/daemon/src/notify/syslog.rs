@@ -5,9 +5,9 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
 };
 
-use super::NotTaken;
+use super::NotDelivered;
 use crate::{
-    documents::{Event, Letter, Notification, Severity},
+    documents::{Delivery, Event, Notification, Severity},
     show::timestamp,
 };
 
@@ -16,11 +16,13 @@ const FACILITY: u8 = 16;
 /// Longest message: what every receiver must take is 480 bytes, and should take is 2048.
 const MESSAGE_LEN_MAX: usize = 2048;
 
-/// Sends a letter. UDP does not say whether it is taken.
-pub(super) fn send(server: SocketAddr, letter: &Letter) -> Result<(), NotTaken> {
-    let at_server = |error: std::io::Error| NotTaken::now(format!("syslog {server}: {error}"));
-    let notification: Notification = serde_json::from_str(&letter.body)
-        .map_err(|error| NotTaken { why: format!("the letter cannot be understood: {error}"), is_hopeless: true })?;
+/// Sends a delivery. UDP does not say whether it arrives.
+pub(super) fn send(server: SocketAddr, delivery: &Delivery) -> Result<(), NotDelivered> {
+    let at_server = |error: std::io::Error| NotDelivered::now(format!("syslog {server}: {error}"));
+    let notification: Notification = serde_json::from_str(&delivery.body).map_err(|error| NotDelivered {
+        why: format!("the delivery cannot be understood: {error}"),
+        is_hopeless: true,
+    })?;
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),

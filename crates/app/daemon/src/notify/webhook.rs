@@ -1,4 +1,4 @@
-//! Webhooks: each letter posted as JSON, signed. Source: Standard Webhooks 1.0, "Webhook headers" and "Signature scheme".
+//! Webhooks: each delivery posted as JSON, signed. Source: Standard Webhooks 1.0, "Webhook headers" and "Signature scheme".
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
@@ -10,8 +10,8 @@ use ureq::{
     tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem},
 };
 
-use super::NotTaken;
-use crate::documents::Letter;
+use super::NotDelivered;
+use crate::documents::Delivery;
 
 /// Where the system keeps the certificates that it trusts.
 const SYSTEM_CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
@@ -22,7 +22,7 @@ const SECRET_LEN: std::ops::RangeInclusive<usize> = 24..=64;
 /// The receiver is gone for good.
 const GONE: u16 = 410;
 
-/// A server to which letters are posted.
+/// A server to which deliveries are posted.
 pub(super) struct Webhook {
     address: String,
     secret: Vec<u8>,
@@ -61,31 +61,31 @@ impl Webhook {
         Ok(Self { address: address.to_owned(), secret, agent: config.build().into() })
     }
 
-    /// Posts a letter.
-    pub(super) fn post(&self, letter: &Letter, now_s: u64) -> Result<(), NotTaken> {
-        let id = message_id(letter);
+    /// Posts a delivery.
+    pub(super) fn post(&self, delivery: &Delivery, now_s: u64) -> Result<(), NotDelivered> {
+        let id = message_id(delivery);
         let sent = self
             .agent
             .post(&self.address)
             .header("content-type", "application/json")
             .header("webhook-id", &id)
             .header("webhook-timestamp", &now_s.to_string())
-            .header("webhook-signature", &sign(&self.secret, &id, now_s, &letter.body))
-            .send(&letter.body);
+            .header("webhook-signature", &sign(&self.secret, &id, now_s, &delivery.body))
+            .send(&delivery.body);
         match sent.map(|answer| answer.status()) {
             Ok(status) if status.is_success() => Ok(()),
-            Ok(status) => Err(NotTaken {
+            Ok(status) => Err(NotDelivered {
                 why: format!("{} answers {status}", self.address),
                 is_hopeless: status.as_u16() == GONE,
             }),
-            Err(error) => Err(NotTaken::now(format!("{}: {error}", self.address))),
+            Err(error) => Err(NotDelivered::now(format!("{}: {error}", self.address))),
         }
     }
 }
 
-/// Letters of one store have numbers of their own; the time tells those of two stores apart.
-fn message_id(letter: &Letter) -> String {
-    format!("msg_{}_{}", letter.at_s, letter.id)
+/// Deliveries of one store have numbers of their own; the time tells those of two stores apart.
+fn message_id(delivery: &Delivery) -> String {
+    format!("msg_{}_{}", delivery.at_s, delivery.id)
 }
 
 fn sign(secret: &[u8], id: &str, now_s: u64, body: &str) -> String {
