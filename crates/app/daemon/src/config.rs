@@ -94,6 +94,8 @@ pub struct WatchConfig {
     pub standby: f64,
     /// For how long a cable must carry again before hosts return to it.
     pub hold: f64,
+    /// Over how long traffic is averaged before a plan for it is thought about.
+    pub traffic: f64,
     /// Tables of learned addresses.
     pub addresses: f64,
     /// For how long an address may be missing from them before its entries go.
@@ -224,6 +226,7 @@ impl Default for WatchConfig {
             traps: None,
             standby: 0.5,
             hold: 10.0,
+            traffic: 600.0,
             addresses: 5.0,
             address_age: 300.0,
         }
@@ -265,12 +268,13 @@ impl Config {
             let there: Vec<&str> = there.iter().map(|reaction| reaction.word()).collect();
             return Err(format!("ladder.{kind} = \"{}\": write {}", chosen.word(), there.join(" or ")));
         }
-        let WatchConfig { counters, tables, standby, hold, addresses, address_age, traps: _ } = self.watch;
+        let WatchConfig { counters, tables, standby, hold, traffic, addresses, address_age, traps: _ } = self.watch;
         let bounds = [
             ("watch.counters", counters, 1.0, 3600.0),
             ("watch.tables", tables, 1.0, 86_400.0),
             ("watch.standby", standby, 0.05, 60.0),
             ("watch.hold", hold, 0.0, 86_400.0),
+            ("watch.traffic", traffic, 5.0, 86_400.0),
             ("watch.addresses", addresses, 0.1, 3600.0),
             ("watch.address_age", address_age, 1.0, 86_400.0),
             ("store.lease", self.store.lease, 1.0, 60.0),

@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(deed("off s1-2"), Ok(Deed::Off(topology.find_switch("s1-2").expect("a switch"))));
         assert_eq!(deed("quit"), Ok(Deed::Quit));
         for (line, expected) in [
-            ("cut s0-0:p1", "\"s0-0:p1\" is no link between switches; write one as cut s0-0:p1 -- "),
+            ("cut s0-0:p1", "\"s0-0:p1\" is no link between switches; write one as cut s0-0:p2 -- "),
             ("on", "\"\" is no switch; write one as on s0-0"),
             ("burn s0-0", "write cut LINK"),
         ] {

@@ -61,6 +61,9 @@ pub struct Proposal {
     pub reason: String,
     /// Who proposes it.
     pub by: String,
+    /// Why it was made.
+    #[serde(default)]
+    pub cause: Cause,
     /// When, in seconds since 1970-01-01 UTC.
     pub at_s: u64,
     /// How switches would get there.
@@ -78,6 +81,19 @@ pub struct Proposal {
     pub absent: Vec<String>,
     /// The digest of the plan that it comes from: its own, if it does without nothing.
     pub base: String,
+}
+
+/// Why a proposal was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// Somebody asked for it.
+    #[default]
+    Request,
+    /// Parts have failed, are to rest, or are back.
+    Parts,
+    /// Traffic that was measured.
+    Traffic,
 }
 
 /// Where a proposal stands.

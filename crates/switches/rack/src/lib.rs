@@ -96,12 +96,13 @@ impl Rack {
         self.room.writes()
     }
 
-    /// What frames there are from now on: bits a second in each direction of each link, `rates[channel]`; ports count them.
+    /// What frames there are from now on, in bit/s, which ports count: `channels[channel]` on each direction of each link, and what
+    /// each host sends and receives, `hosts[host]`.
     ///
     /// # Panics
-    /// If there is not one for every channel.
-    pub fn carry(&self, rates_bps: &[f64]) {
-        self.room.carry(rates_bps);
+    /// If there is not one for every channel and host.
+    pub fn carry(&self, channels: &[f64], hosts: &[[f64; 2]]) {
+        self.room.carry(channels, hosts);
     }
 }
 

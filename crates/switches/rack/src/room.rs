@@ -29,6 +29,10 @@ struct State {
     rates_bps: Vec<f64>,
     /// `octets[channel]`: what has been carried until `counted_at`.
     octets: Vec<f64>,
+    /// `host_rates_bps[host]`: sent, received.
+    host_rates_bps: Vec<[f64; 2]>,
+    /// `host_octets[host]`: sent, received.
+    host_octets: Vec<[f64; 2]>,
     counted_at: Instant,
 }
 
@@ -45,13 +49,15 @@ pub(crate) struct Plug {
 
 impl Room {
     pub(crate) fn new(topology: Topology) -> Self {
-        let (ports, channels) = (topology.ports().len(), topology.channel_count());
+        let (ports, channels, hosts) = (topology.ports().len(), topology.channel_count(), topology.hosts().len());
         let state = State {
             cut: BTreeSet::new(),
             off: BTreeSet::new(),
             shut: vec![false; ports],
             rates_bps: vec![0.0; channels],
             octets: vec![0.0; channels],
+            host_rates_bps: vec![[0.0; 2]; hosts],
+            host_octets: vec![[0.0; 2]; hosts],
             counted_at: Instant::now(),
         };
         Self { topology, state: Mutex::new(state), writes: AtomicUsize::new(0) }
@@ -102,11 +108,13 @@ impl Room {
         self.writes.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn carry(&self, rates_bps: &[f64]) {
+    pub(crate) fn carry(&self, channels: &[f64], hosts: &[[f64; 2]]) {
         let mut state = self.state();
-        assert_eq!(rates_bps.len(), state.rates_bps.len(), "a rate for every channel");
+        assert_eq!(channels.len(), state.rates_bps.len(), "a rate for every channel");
+        assert_eq!(hosts.len(), state.host_rates_bps.len(), "rates for every host");
         state.count();
-        state.rates_bps.copy_from_slice(rates_bps);
+        state.rates_bps.copy_from_slice(channels);
+        state.host_rates_bps.copy_from_slice(hosts);
     }
 
     /// The state of consecutive ports.
@@ -125,7 +133,10 @@ impl Room {
                 let carries = !state.cut.contains(&link) && is_alive(port) && is_alive(far);
                 Plug { carries, far: Some(far), octets }
             }
-            Attachment::Host(_) => Plug { carries: !state.shut[port.index()], ..Plug::default() },
+            Attachment::Host(host) => {
+                let octets = state.host_octets[host.index()].map(|octets| octets as u64);
+                Plug { carries: !state.shut[port.index()], far: None, octets }
+            }
             Attachment::Nothing | Attachment::Member(_) => Plug::default(),
         };
         ports.map(plug).collect()
@@ -138,6 +149,10 @@ impl State {
         let now = Instant::now();
         let seconds = now.duration_since(self.counted_at).as_secs_f64();
         for (octets, rate_bps) in self.octets.iter_mut().zip(&self.rates_bps) {
+            *octets += rate_bps * seconds / 8.0;
+        }
+        let hosts = self.host_octets.iter_mut().flatten().zip(self.host_rates_bps.iter().flatten());
+        for (octets, rate_bps) in hosts {
             *octets += rate_bps * seconds / 8.0;
         }
         self.counted_at = now;

@@ -71,6 +71,7 @@ mod tests {
             plan: "d".to_owned(),
             reason: String::new(),
             by: "ada".to_owned(),
+            cause: crate::documents::Cause::Request,
             at_s: 0,
             way: Way::Hitless,
             effect: Effect::default(),

@@ -26,6 +26,8 @@ pub struct Ladder {
     pub drift: Reaction,
     /// A switch that holds nothing of the plan: `act` sets it up.
     pub reset: Reaction,
+    /// Traffic for which another plan would load links less: `propose` proposes it.
+    pub traffic: Reaction,
     /// Addresses that ports learn: `act` enters them everywhere, within each port's bound.
     pub addresses: Reaction,
 }
@@ -37,6 +39,7 @@ impl Default for Ladder {
             unprotected: Reaction::Propose,
             drift: Reaction::Report,
             reset: Reaction::Act,
+            traffic: Reaction::Report,
             addresses: Reaction::Act,
         }
     }
@@ -46,11 +49,12 @@ impl Ladder {
     /// The first rung that its kind of event does not have, and those that it has.
     pub fn misfit(&self) -> Option<(&'static str, Reaction, &'static [Reaction])> {
         use Reaction::{Act, Propose, Report};
-        let rungs: [(&str, Reaction, &'static [Reaction]); 5] = [
+        let rungs: [(&str, Reaction, &'static [Reaction]); 6] = [
             ("stored", self.stored, &[Report, Act]),
             ("unprotected", self.unprotected, &[Report, Propose]),
             ("drift", self.drift, &[Report, Act]),
             ("reset", self.reset, &[Report, Act]),
+            ("traffic", self.traffic, &[Report, Propose]),
             ("addresses", self.addresses, &[Report, Act]),
         ];
         rungs.into_iter().find(|(_, chosen, there)| !there.contains(chosen))

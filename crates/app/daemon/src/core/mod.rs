@@ -8,3 +8,4 @@ pub mod ladder;
 pub mod parts;
 pub mod propose;
 pub mod standing;
+pub mod traffic;

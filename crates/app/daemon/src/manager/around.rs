@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 
 use fabric::Topology;
 
-use super::{CONTROLLER, Manager, Refused, is_marked, kinds, proposals::Omission};
+use super::{
+    CONTROLLER, Manager, Refused, is_marked, kinds,
+    proposals::{Draft, Omission},
+};
 use crate::{
     archive::{Archive, ArchiveError},
     core::{events::Condition, ladder::Reaction, parts::Parts, propose::plan_without},
-    documents::{ProposalState, Severity, Target, TargetState},
+    documents::{Cause, ProposalState, Severity, Target, TargetState},
 };
 
 /// Switches that the plan at hand does not know, since they were down when it was made, and the topology that they are of.
@@ -98,7 +101,7 @@ impl Manager {
         let of_target = self.archive.proposal(target.proposal)?;
         let Omission { drained, base, .. } = of_target.map_or_else(|| Omission::nothing(&target.plan), Omission::of);
         let mut is_proposed = false;
-        for proposal in self.archive.proposals()?.iter().filter(|proposal| proposal.by == CONTROLLER) {
+        for proposal in self.archive.proposals()?.iter().filter(|proposal| proposal.cause == Cause::Parts) {
             let is_wanted = proposal.drained == names && proposal.parent == parent && names != drained;
             match proposal.state {
                 // What a person has withdrawn is not proposed again until something changes.
@@ -175,6 +178,7 @@ impl Manager {
                 (plan, digest, format!("without {}", names.join(", ")))
             }
         };
-        self.proposal(&plan, &digest, (&reason, CONTROLLER), omission).map(drop)
+        let draft = Draft { reason: &reason, by: CONTROLLER, cause: Cause::Parts, time_before: None };
+        self.proposal(&plan, &digest, &draft, omission).map(drop)
     }
 }

@@ -11,6 +11,7 @@ mod around;
 mod deliveries;
 mod maintenance;
 mod proposals;
+mod traffic;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,6 +36,7 @@ use crate::{
         parts::{Parts, subject},
         propose::NoProposal,
         standing::standing,
+        traffic::TrafficWindow,
     },
     documents::{
         AuditEntry, Event, LinkStatus, Maintenance, ProposalState, Severity, Status, Target, TargetState, Way,
@@ -53,8 +55,9 @@ mod kinds {
     pub(super) const RETURNED: &str = "drift-returned";
     pub(super) const NO_PLAN: &str = "no-plan";
     pub(super) const STORE: &str = "store";
+    pub(super) const TRAFFIC: &str = "traffic";
     /// Those that do not come with polls.
-    pub(super) const ALL: [&str; 4] = [DEPLOYMENT, RETURNED, NO_PLAN, STORE];
+    pub(super) const ALL: [&str; 5] = [DEPLOYMENT, RETURNED, NO_PLAN, STORE, TRAFFIC];
 }
 
 /// Who makes proposals that nobody else makes.
@@ -169,6 +172,7 @@ struct Inner {
     /// Whether something may have failed, come back or been marked since plans without parts were thought about last.
     parts_changed: bool,
     looked: Looked,
+    traffic: TrafficWindow,
     doing: &'static str,
     /// Whoever stands by is told of switches that may have news.
     hints: Option<mpsc::Sender<SwitchId>>,
@@ -349,6 +353,7 @@ impl Manager {
         if state == TargetState::Deployed {
             inner.held = Some((ended.clone(), Arc::clone(plan)));
             (inner.absent, inner.answering, inner.standing) = (absent, BTreeSet::new(), None);
+            inner.traffic = TrafficWindow::default();
         }
         if inner.target.as_ref().is_some_and(|current| current.number == target.number) {
             inner.target = Some(ended);
@@ -421,6 +426,7 @@ impl Manager {
         conditions.extend(inner.decide_drift(now_s, plan, &report.diagnoses, &config, &marks));
         conditions.extend(inner.absent.iter().flat_map(|absent| absent.conditions(&inner.answering)));
         inner.standing = standing(plan, report);
+        inner.traffic.add(now_s, plan, &report.links);
         let kept = |kind: &str| !kinds::ALL.contains(&kind) || kind == kinds::RETURNED;
         inner.failed = Parts::unprotected(&report.diagnoses);
         let silent = plan.topology.switches().iter().zip(&report.seen).filter(|(_, seen)| seen.is_err());

@@ -12,12 +12,31 @@ use crate::{
         events::Condition,
         propose::effect,
     },
-    documents::{Proposal, ProposalState, Severity, Target, TargetState},
+    documents::{Cause, Proposal, ProposalState, Severity, Target, TargetState},
     show,
 };
 
 /// The kind of event that a proposal is.
 const PROPOSED: &str = "proposed";
+
+/// What is said of a plan that is proposed.
+pub(super) struct Draft<'a> {
+    /// What for.
+    pub(super) reason: &'a str,
+    /// Who proposes it.
+    pub(super) by: &'a str,
+    /// Why it was made.
+    pub(super) cause: Cause,
+    /// The maximum channel time now, if that is not what the plan at hand says of itself.
+    pub(super) time_before: Option<f64>,
+}
+
+impl<'a> Draft<'a> {
+    /// A plan that somebody asks for.
+    pub(super) fn asked(reason: &'a str, by: &'a str) -> Self {
+        Self { reason, by, cause: Cause::Request, time_before: None }
+    }
+}
 
 /// What a plan does without, by name.
 pub(super) struct Omission {
@@ -49,7 +68,7 @@ impl Manager {
     /// [`Refused`].
     pub fn propose(&self, plan: &Plan, reason: &str, by: &str) -> Result<Proposal, Refused> {
         let digest = self.archive.keep_plan(plan)?;
-        let proposal = self.proposal(plan, &digest, (reason, by), Omission::nothing(&digest))?;
+        let proposal = self.proposal(plan, &digest, &Draft::asked(reason, by), Omission::nothing(&digest))?;
         self.audit(by, &format!("proposed plan {} as proposal {}: {reason}", short(&digest), proposal.id))?;
         Ok(proposal)
     }
@@ -58,7 +77,7 @@ impl Manager {
         &self,
         plan: &Plan,
         digest: &str,
-        (reason, by): (&str, &str),
+        &Draft { reason, by, cause, time_before }: &Draft<'_>,
         Omission { drained, absent, base }: Omission,
     ) -> Result<Proposal, Refused> {
         let (parent, held, since) = {
@@ -68,13 +87,15 @@ impl Manager {
         if held.is_some_and(|(held, _)| held.plan == digest && held.number == parent) {
             return Err(Refused::Conflict(format!("plan {} is the target already", short(digest))));
         }
-        let (way, effect) = effect(since.as_deref(), plan)?;
+        let (way, mut effect) = effect(since.as_deref(), plan)?;
+        effect.max_channel_time_before = time_before.or(effect.max_channel_time_before);
         let proposal = Proposal {
             id: 0,
             parent,
             plan: digest.to_owned(),
             reason: reason.to_owned(),
             by: by.to_owned(),
+            cause,
             at_s: self.now_s(),
             way,
             effect,
@@ -207,7 +228,7 @@ impl Manager {
         let reason = format!("back to target {number}");
         let of_target = self.archive.proposal(target.proposal)?;
         let omission = of_target.map_or_else(|| Omission::nothing(&target.plan), Omission::of);
-        let proposal = self.proposal(&plan, &target.plan, (&reason, by), omission)?;
+        let proposal = self.proposal(&plan, &target.plan, &Draft::asked(&reason, by), omission)?;
         self.audit(by, &format!("proposed {reason} as proposal {}", proposal.id))?;
         Ok(proposal)
     }
