@@ -27,7 +27,7 @@ pub struct TrafficWindow {
     known_s: f64,
     /// `hosts[host]`: bits sent and received.
     hosts: Vec<[f64; 2]>,
-    /// `links[link]`: bits from the first end to the second and in reverse, as parts of the capacity.
+    /// `links[link]`: bits from the first end to the second and in reverse, as parts of the rate that the topology states.
     links: Vec<[f64; 2]>,
 }
 
@@ -38,7 +38,7 @@ pub struct Measured {
     pub sent_bps: Vec<f64>,
     /// `received_bps[host]`.
     pub received_bps: Vec<f64>,
-    /// The load of the most loaded link between switches, 0 to 1.
+    /// The load of the most loaded link between switches, as a part of the rate that the topology states.
     pub max_load: f64,
 }
 
@@ -79,9 +79,10 @@ impl TrafficWindow {
         }
         self.known_s += seconds;
         let (between, hosts) = links.split_at(link_count.min(links.len()));
-        for (sum, link) in self.links.iter_mut().zip(between) {
-            for (way, part) in sum.iter_mut().enumerate() {
-                *part += link.load(way).unwrap_or(0.0) * seconds;
+        // The planner knows the rates of the topology, whatever ports have negotiated.
+        for ((sum, load), link) in self.links.iter_mut().zip(between).zip(plan.topology.links()) {
+            for (part, rate_bps) in sum.iter_mut().zip(load.rate_bps) {
+                *part += rate_bps.unwrap_or(0) as f64 / link.rate_bps as f64 * seconds;
             }
         }
         for ([sent, received], cable) in self.hosts.iter_mut().zip(hosts) {

@@ -33,6 +33,8 @@ impl Manager {
             tracing::info!("no plan for the measured traffic: {why}");
             None
         });
+        let (max_load, load) = (measured.max_load, replanned.as_ref().map(|replanned| replanned.load));
+        tracing::debug!(max_load, ?load, "traffic was averaged");
         let proposals = self.archive.proposals()?;
         let own: Vec<&Proposal> = (proposals.iter())
             .filter(|proposal| proposal.cause == Cause::Traffic && proposal.parent == target.number)
