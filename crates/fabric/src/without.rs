@@ -74,7 +74,7 @@ impl Policy {
     /// # Panics
     /// If a matrix is not for the hosts of `old`.
     #[must_use]
-    pub fn moved(&self, old: &Topology, new: &Topology) -> Self {
+    pub fn for_topology(&self, old: &Topology, new: &Topology) -> Self {
         let relation = Relation::between(old, new);
         let switch: BTreeMap<SwitchId, SwitchId> =
             new.switch_ids().filter_map(|id| Some((relation.switch_from[id.index()]?, id))).collect();
@@ -208,7 +208,7 @@ mod tests {
             planes: Planes::new(torus.switch_ids().map(|id| id.index() as u8).collect()),
             ..Policy::default()
         };
-        let moved = policy.moved(&torus, &left);
+        let moved = policy.for_topology(&torus, &left);
         let names: BTreeSet<String> = torus.link_ids().map(|link| label(&torus, &link)).collect();
         assert!(moved.drain.links.iter().all(|link| names.contains(&label(&left, link))));
         assert_eq!((moved.drain.links.len(), moved.drain.switches.len()), (14, 8));
@@ -229,6 +229,6 @@ mod tests {
         expected.retain(|(from, to, _)| *from != dead && *to != dead);
         assert_eq!(of(&left, kept), expected);
         // And back: what was known of the rest is known again.
-        assert_eq!(moved.moved(&left, &torus).drain.links.len(), 14);
+        assert_eq!(moved.for_topology(&left, &torus).drain.links.len(), 14);
     }
 }

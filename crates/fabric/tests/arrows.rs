@@ -107,7 +107,8 @@ const RULES: &[Rule] = &[
         tests_with: &[],
         purity: Purity::Shell,
     },
-    Rule { name: "records", uses: &[], tests_with: &[], purity: Purity::Shell },
+    Rule { name: "tls-client", uses: &[], tests_with: &[], purity: Purity::Shell },
+    Rule { name: "records", uses: &["tls-client"], tests_with: &[], purity: Purity::Shell },
     Rule {
         name: "espalierd",
         uses: &[
@@ -121,6 +122,7 @@ const RULES: &[Rule] = &[
             "enrol",
             "controller",
             "records",
+            "tls-client",
             "rack",
         ],
         tests_with: &["bridge-mib", "snmp", "switchd"],

@@ -258,7 +258,7 @@ impl Archive {
         Ok(numbered)
     }
 
-    /// Deliveries that nobody has taken yet, oldest first.
+    /// Deliveries that are pending or have failed, oldest first.
     pub fn deliveries(&self) -> Result<Vec<Delivery>, ArchiveError> {
         self.documents("delivery")
     }

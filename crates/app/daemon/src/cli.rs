@@ -145,23 +145,22 @@ pub(crate) enum Command {
         #[command(flatten)]
         ask: Ask,
     },
-    /// Try the controller: model switches on loopback addresses, and a daemon over them. Needs no root, and leaves nothing behind.
+    /// Try the controller on model switches that answer SNMP on loopback addresses. Needs no root, and leaves nothing behind.
     #[command(
         after_help = "Examples:\n  espalierd demo\n  espalier generate dragonfly 4 2 -o dragonfly.yaml && espalierd demo dragonfly.yaml\n\n\
-        It reads lines: cut LINK, mend LINK, off SWITCH, on SWITCH, quit. Model switches forward no frames; for real ones on\n\
-        real kernels see espalier lab."
+        Commands are read from standard input: cut LINK, mend LINK, off SWITCH, on SWITCH, quit. Model switches forward no frames; espalier lab runs switches that do."
     )]
     Demo {
-        /// Topology; a torus of 16 switches unless given.
+        /// Topology file [default: a torus of 16 switches].
         #[arg(value_name = "TOPOLOGY")]
         topology: Option<PathBuf>,
-        /// A plan of its own, instead of one that is made for the topology.
+        /// Plan file to deploy first, instead of a plan made for TOPOLOGY.
         #[arg(long, value_name = "PLAN", conflicts_with = "topology")]
         plan: Option<PathBuf>,
         /// Address and port of the page.
         #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7433")]
         page: SocketAddr,
-        /// Seconds between two polls.
+        /// Seconds between polls of the switches.
         #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
         counters: f64,
     },

@@ -50,7 +50,7 @@ pub struct StoreConfig {
     pub etcd: Vec<String>,
     /// What all keys begin with.
     pub prefix: String,
-    /// File of certificates by which members are known; those of the system unless given.
+    /// File of CA certificates for the members; the system's unless given.
     pub ca: Option<PathBuf>,
     /// Files of this daemon's certificate and its key, if members ask for one.
     pub certificate: Option<PathBuf>,
@@ -60,7 +60,7 @@ pub struct StoreConfig {
     pub user: Option<String>,
     /// See `user`.
     pub password: Option<PathBuf>,
-    /// Seconds for which whoever is the controller may be silent until another daemon takes over.
+    /// Seconds without a renewal after which another daemon takes over from the controller.
     pub lease: f64,
     /// The daemon's name among the others; the machine's unless given.
     pub name: Option<String>,
@@ -94,7 +94,7 @@ pub struct WatchConfig {
     pub standby: f64,
     /// For how long a cable must carry again before hosts return to it.
     pub hold: f64,
-    /// Over how long traffic is averaged before a plan for it is thought about.
+    /// Seconds over which traffic is averaged before a plan for it is considered.
     pub traffic: f64,
     /// Tables of learned addresses.
     pub addresses: f64,
@@ -135,7 +135,7 @@ pub struct NotifyConfig {
     pub webhook: Option<String>,
     /// File of the webhook's secret, `whsec_` and base64.
     pub secret: Option<PathBuf>,
-    /// File of certificates by which the webhook's server is known; those of the system unless given.
+    /// File of CA certificates for the webhook's server; the system's unless given.
     pub ca: Option<PathBuf>,
     /// A program that reads each delivery, and its arguments.
     pub exec: Option<Vec<String>>,

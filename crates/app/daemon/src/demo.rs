@@ -61,7 +61,7 @@ pub struct DemoRequest<'a> {
 
 /// What a person types.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Deed {
+enum Action {
     Cut(LinkId),
     Mend(LinkId),
     Off(SwitchId),
@@ -69,7 +69,7 @@ enum Deed {
     Quit,
 }
 
-impl Deed {
+impl Action {
     fn parse(topology: &Topology, line: &str) -> Result<Self, String> {
         let (verb, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
         let link = || {
@@ -94,7 +94,7 @@ impl Deed {
     }
 }
 
-/// Demonstrates until somebody quits or interrupts; nothing is left behind.
+/// Runs the demonstration until `quit` or an interrupt, and removes everything that it made.
 ///
 /// # Errors
 /// A message, with the way out.
@@ -119,9 +119,9 @@ pub fn demo(request: &DemoRequest<'_>) -> Result<(), String> {
         request.page,
         folder.socket().display()
     ));
-    let (sender, deeds) = mpsc::channel();
+    let (sender, actions) = mpsc::channel();
     listen(sender.clone(), signals);
-    if !bring_up(&folder, &mut daemon, &deeds)? {
+    if !bring_up(&folder, &mut daemon, &actions)? {
         return Ok(());
     }
     let example = topology.link_ids().next().map(|link| topology.link_label(link)).unwrap_or_default();
@@ -129,13 +129,13 @@ pub fn demo(request: &DemoRequest<'_>) -> Result<(), String> {
     say(&format!("Now break something: cut {example} · mend {example} · off {last} · on {last} · quit"));
     follow(&folder);
     read_lines(sender);
-    for line in deeds {
-        match Deed::parse(&topology, &line) {
-            Ok(Deed::Quit) => break,
-            Ok(Deed::Cut(link)) => rack.cut(link),
-            Ok(Deed::Mend(link)) => rack.mend(link),
-            Ok(Deed::Off(switch)) => rack.turn_off(switch),
-            Ok(Deed::On(switch)) => rack.turn_on(switch),
+    for line in actions {
+        match Action::parse(&topology, &line) {
+            Ok(Action::Quit) => break,
+            Ok(Action::Cut(link)) => rack.cut(link),
+            Ok(Action::Mend(link)) => rack.mend(link),
+            Ok(Action::Off(switch)) => rack.turn_off(switch),
+            Ok(Action::On(switch)) => rack.turn_on(switch),
             Err(why) => say(&why),
         }
         daemon.check(&folder)?;
@@ -163,7 +163,7 @@ fn read_plan_file(path: &Path) -> Result<Plan, String> {
     read_plan(&text, ReadMode::Strict).map_err(|error| in_file(&error))
 }
 
-/// A plan with an answer for every cable; without, where there is none for some.
+/// A plan that is protected against any link failure, or an unprotected one where the topology allows no other.
 fn first_plan(topology: &Topology) -> Result<Plan, String> {
     let policy = Policy { resilience: Resilience::OneLink, ..Policy::default() };
     planner::plan(topology, &policy, None)
@@ -171,7 +171,7 @@ fn first_plan(topology: &Topology) -> Result<Plan, String> {
         .map_err(|error| format!("no plan: {error}"))
 }
 
-/// Lines of the standard input, and an interrupt as the last of them.
+/// Takes an interrupt as if somebody had typed `quit`.
 fn listen(sender: mpsc::Sender<String>, mut signals: Signals) {
     thread::spawn(move || {
         if signals.forever().next().is_some() {
@@ -181,6 +181,7 @@ fn listen(sender: mpsc::Sender<String>, mut signals: Signals) {
     });
 }
 
+/// Hands on what is typed.
 fn read_lines(sender: mpsc::Sender<String>) {
     thread::spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok).filter(|line| !line.trim().is_empty()) {
@@ -191,8 +192,8 @@ fn read_lines(sender: mpsc::Sender<String>) {
     });
 }
 
-/// Proposes and approves the first plan; whether all switches hold it, and not somebody wants to quit.
-fn bring_up(folder: &Folder, daemon: &mut Daemon, deeds: &mpsc::Receiver<String>) -> Result<bool, String> {
+/// Proposes and approves the first plan, and waits until all switches hold it. False if it was asked to quit meanwhile.
+fn bring_up(folder: &Folder, daemon: &mut Daemon, actions: &mpsc::Receiver<String>) -> Result<bool, String> {
     let socket = folder.socket();
     let since = Instant::now();
     while client::document::<Status>(&socket, Ask::get("/v1/status")).is_err() {
@@ -220,7 +221,7 @@ fn bring_up(folder: &Folder, daemon: &mut Daemon, deeds: &mpsc::Receiver<String>
             _ if since.elapsed() > DEPLOY_MAX => return Err("the switches do not hold the plan yet".to_owned()),
             _ => {}
         }
-        if deeds.recv_timeout(MOMENT).is_ok() {
+        if actions.recv_timeout(MOMENT).is_ok() {
             return Ok(false);
         }
         daemon.check(folder)?;
@@ -293,7 +294,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.path) {
-            eprintln!("espalierd: {} stays behind: {error}", self.path.display());
+            eprintln!("espalierd: {}: cannot be removed: {error}", self.path.display());
         }
     }
 }
@@ -344,11 +345,11 @@ mod tests {
         let topology = read_topology(None).expect("a torus");
         let first = topology.link_ids().next().expect("a link");
         let label = topology.link_label(first);
-        let deed = |line: &str| Deed::parse(&topology, line);
-        assert_eq!(deed(&format!("cut {label}")), Ok(Deed::Cut(first)));
-        assert_eq!(deed(&format!(" mend {}", label.replace(' ', ""))), Ok(Deed::Mend(first)));
-        assert_eq!(deed("off s1-2"), Ok(Deed::Off(topology.find_switch("s1-2").expect("a switch"))));
-        assert_eq!(deed("quit"), Ok(Deed::Quit));
+        let deed = |line: &str| Action::parse(&topology, line);
+        assert_eq!(deed(&format!("cut {label}")), Ok(Action::Cut(first)));
+        assert_eq!(deed(&format!(" mend {}", label.replace(' ', ""))), Ok(Action::Mend(first)));
+        assert_eq!(deed("off s1-2"), Ok(Action::Off(topology.find_switch("s1-2").expect("a switch"))));
+        assert_eq!(deed("quit"), Ok(Action::Quit));
         for (line, expected) in [
             ("cut s0-0:p1", "\"s0-0:p1\" is no link between switches; write one as cut s0-0:p2 -- "),
             ("on", "\"\" is no switch; write one as on s0-0"),

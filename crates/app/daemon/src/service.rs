@@ -141,7 +141,7 @@ pub fn run(path: &Path) -> Result<(), String> {
     let etcd = EtcdRecords::open(&cluster).map_err(|error| error.to_string())?;
     let records: Arc<dyn Records> = Arc::new(etcd);
     let Some(leadership) = stand_by(&checked.config, &records, &mut signals)? else { return Ok(()) };
-    tracing::info!("has the lease: it is the controller from now on");
+    tracing::info!("holds the lease and is the controller");
     // Meanwhile the configuration may have changed.
     let checked = Checked::read(path)?;
     let fenced = Arc::new(FencedRecords::new(records, &leadership.proof()));
@@ -165,8 +165,8 @@ fn stand_by(config: &Config, records: &Arc<dyn Records>, signals: &mut Signals) 
     };
     let mut tell = |found: Result<&str, &str>| {
         let text = match found {
-            Ok(holder) => format!("{name} stands by; {holder} is the controller: ask it"),
-            Err(error) => format!("{name} stands by, and does not know who is the controller: {error}"),
+            Ok(holder) => format!("{name} stands by; {holder} is the controller, send requests there"),
+            Err(error) => format!("{name} stands by; the controller is not known: {error}"),
         };
         tracing::info!("{text}");
         *why.write().unwrap_or_else(PoisonError::into_inner) = text;
@@ -183,7 +183,7 @@ fn places(config: &Config) -> Result<Vec<Listen>, String> {
 
 /// The lease may be lost: nothing that is under way may go on.
 fn lease_lost(why: &str) {
-    tracing::error!("{why}: it ends, and stands by once it is started again");
+    tracing::error!("{why}; exiting, to stand by after the next start");
     std::process::exit(LEASE_LOST);
 }
 
@@ -199,7 +199,7 @@ fn control(
     let places = places(&config)?;
     // From now on the lease is kept, however long it takes until everything is read.
     let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
+    let done = thread::scope(|scope| {
         if let Some(leadership) = &leadership {
             scope.spawn(|| leadership.renew(&|| is_over.load(Ordering::SeqCst), &lease_lost));
             scope.spawn(|| leadership.watch(&|| is_over.load(Ordering::SeqCst), &lease_lost));
@@ -216,16 +216,17 @@ fn control(
             });
             let traps = manager.config().watch.traps.map(trap_socket).transpose()?;
             let serving = Serving::open(&places, &router(shared))?;
-            let means = Means { reach: RwLock::new(Arc::new(reach)), receivers: RwLock::new(Arc::new(receivers)) };
-            let jitter = Mutex::new(Rng::new(now_s() ^ u64::from(std::process::id())));
-            let jitter = || jitter.lock().unwrap_or_else(PoisonError::into_inner).below(JITTER) as f64 / JITTER as f64;
+            let configured =
+                Configured { reach: RwLock::new(Arc::new(reach)), receivers: RwLock::new(Arc::new(receivers)) };
+            let rng = Mutex::new(Rng::new(now_s() ^ u64::from(std::process::id())));
+            let jitter = || rng.lock().unwrap_or_else(PoisonError::into_inner).unit_f64();
             tracing::info!(listen = ?manager.config().listen, "espalierd {} is ready", env!("CARGO_PKG_VERSION"));
             // Without systemd there is nobody to tell.
             let _ = sd_notify::notify(&[NotifyState::Ready]);
             let handle = signals.handle();
             thread::scope(|scope| {
                 scope.spawn(|| beat(&manager));
-                scope.spawn(|| deliver(&manager, &|| means.receivers(), &jitter));
+                scope.spawn(|| deliver(&manager, &|| configured.receivers(), &jitter));
                 if let Some(traps) = &traps {
                     scope.spawn(|| hear(traps, &manager));
                 }
@@ -237,10 +238,10 @@ fn control(
                             manager.stop();
                             return;
                         }
-                        reload(path, &manager, &means);
+                        reload(path, &manager, &configured);
                     }
                 });
-                work(&manager, &|| means.reach());
+                work(&manager, &|| configured.reach());
                 handle.close();
             });
             drop(serving);
@@ -248,23 +249,20 @@ fn control(
         })();
         is_over.store(true, Ordering::SeqCst);
         done
-    })?;
+    });
     if let Some(leadership) = leadership {
         leadership.release();
     }
-    Ok(())
+    done
 }
 
-/// Steps of chance by which deliveries that failed together are spread.
-const JITTER: usize = 1000;
-
 /// What the configuration in force names: how switches are reached, and the receivers of notifications.
-struct Means {
+struct Configured {
     reach: RwLock<Arc<Reach>>,
     receivers: RwLock<Arc<Vec<Receiver>>>,
 }
 
-impl Means {
+impl Configured {
     fn reach(&self) -> Arc<Reach> {
         Arc::clone(&self.reach.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -295,11 +293,11 @@ fn hear(traps: &UdpSocket, manager: &Manager) {
 }
 
 /// Reads the configuration again; a bad one is refused, and the old one stays.
-fn reload(path: &Path, manager: &Manager, means: &Means) {
+fn reload(path: &Path, manager: &Manager, configured: &Configured) {
     match Checked::read(path) {
         Ok(checked) => {
-            *means.reach.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(checked.reach);
-            *means.receivers.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(checked.receivers);
+            *configured.reach.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(checked.reach);
+            *configured.receivers.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(checked.receivers);
             manager.configure(checked.config);
             tracing::info!("{}: read again", path.display());
         }

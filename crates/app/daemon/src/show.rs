@@ -95,7 +95,7 @@ pub fn event(event: &Event) -> Vec<String> {
     lines
 }
 
-/// A change of an event, as it happens; nothing where the event was over when it was told.
+/// Lines for a change of an event; none for the end of an event that was over when it was recorded.
 pub fn change(word: &str, changed: &Event) -> Vec<String> {
     let mut lines = match changed.cleared_s {
         Some(cleared_s) if cleared_s == changed.last_s && word == "cleared" => return Vec::new(),

@@ -194,3 +194,20 @@ fn programs_and_syslog_servers_are_told_and_what_nobody_takes_is_kept_over_a_res
     let (status, _) = daemon.ask("DELETE", &format!("/v1/deliveries/{}", dead[0]["id"]), Some("sesame"), b"");
     assert_eq!(status, 403);
 }
+
+#[test]
+fn a_receiver_that_does_not_answer_keeps_no_other_waiting() {
+    let config = "[[notify]]\nname = \"hanging\"\nexec = [\"/bin/sleep\", \"15\"]\n\
+                  [[notify]]\nname = \"page\"\nexec = [\"/bin/sh\", \"-c\", \"cat >> FOLDER/told\"]\n";
+    let daemon = Daemon::start_with("hanging", config, &[]);
+    propose(&daemon);
+    propose(&daemon);
+    let since = Instant::now();
+    let told = || fs::read_to_string(daemon.folder.0.join("told")).unwrap_or_default();
+    while told().matches("event.opened").count() < 2 {
+        assert!(since.elapsed() < Duration::from_secs(10), "{}", told());
+        thread::sleep(Duration::from_millis(20));
+    }
+    let pending = await_deliveries(&daemon, &|deliveries| deliveries.len() == 2);
+    assert!(pending.iter().all(|delivery| delivery["to"] == "hanging" && delivery["tries"] == 0), "{pending:?}");
+}

@@ -54,8 +54,9 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(plan: &Plan) -> Self {
-        let folder = std::env::temp_dir().join(format!("espalierd-replanning-{}", std::process::id()));
+    /// The daemon, whose switches hold the plan.
+    fn new(word: &str, plan: &Plan) -> Self {
+        let folder = std::env::temp_dir().join(format!("espalierd-replanning-{word}-{}", std::process::id()));
         fs::DirBuilder::new().mode(0o700).create(&folder).expect("a fresh folder");
         let rack = Rack::open(&plan.topology).expect("loopback addresses");
         let mut text = Vec::new();
@@ -77,7 +78,12 @@ impl Stage {
         let log = fs::File::create(folder.join("log")).expect("a file");
         program.args(["run", "--config", "espalierd.toml"]).current_dir(&folder).stdout(Stdio::null()).stderr(log);
         let daemon = program.spawn().expect("the program runs");
-        Self { folder, daemon, rack }
+        let stage = Self { folder, daemon, rack };
+        stage.await_answer(&["targets"], |_| stage.folder.join("socket").exists().then_some(()));
+        stage.await_answer(&["propose", "plan.json"], |answer| answer.contains("proposal 1").then_some(()));
+        stage.ask(&["approve", "1"]);
+        stage.await_deployed(1);
+        stage
     }
 
     /// What it answers; empty if it does not.
@@ -129,12 +135,7 @@ impl Drop for Stage {
 #[test]
 fn a_plan_for_skewed_traffic_is_proposed_deployed_under_traffic_and_lowers_the_load() {
     let plan = torus();
-    let stage = Stage::new(&plan);
-    stage.await_answer(&["targets"], |_| stage.folder.join("socket").exists().then_some(()));
-    stage.await_answer(&["propose", "plan.json"], |answer| answer.contains("proposal 1").then_some(()));
-    stage.ask(&["approve", "1"]);
-    stage.await_deployed(1);
-
+    let stage = Stage::new("skewed", &plan);
     // Little traffic, however skewed, is nothing to act on.
     let heavy: Vec<HostId> = [3, 7, 14, 15].map(HostId::new).to_vec();
     let (channels, hosts) = skewed(&plan, &heavy, 0.1 * RATE_BPS);
@@ -169,4 +170,24 @@ fn a_plan_for_skewed_traffic_is_proposed_deployed_under_traffic_and_lowers_the_l
     // What has been won is not proposed again.
     let proposals = stage.ask(&["proposals", "--all"]);
     assert_eq!(proposals.lines().count(), 2, "{proposals}");
+}
+
+#[test]
+fn while_a_plan_does_without_parts_nothing_is_proposed_for_traffic() {
+    let plan = torus();
+    let stage = Stage::new("drained", &plan);
+    let link = plan.topology.link_label(fabric::LinkId::new(0));
+    stage.ask(&["maintain", &link, "--reason", "bad cable", "--drain"]);
+    stage.await_answer(&["proposals"], |answer| answer.contains(&format!("without {link}")).then_some(()));
+    stage.ask(&["approve", "2"]);
+    stage.await_deployed(2);
+    let heavy: Vec<HostId> = [3, 7, 14, 15].map(HostId::new).to_vec();
+    let (channels, hosts) = skewed(&plan, &heavy, 0.9 * RATE_BPS);
+    stage.rack.carry(&channels, &hosts);
+    thread::sleep(Duration::from_secs(12));
+    assert!(stage.max_load() > 0.5);
+    assert_eq!(stage.ask(&["proposals", "--all"]).lines().count(), 2);
+    // The plan with the link is known all the same.
+    stage.ask(&["maintain", "--end", "1"]);
+    stage.await_answer(&["proposals"], |answer| answer.contains(&format!("{link} is back")).then_some(()));
 }

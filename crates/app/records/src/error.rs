@@ -76,7 +76,7 @@ pub enum RecordsError {
         why: String,
     },
     /// Somebody else has acquired the lease.
-    #[error("{key}: somebody else has the lease; nothing was written")]
+    #[error("{key}: another process holds the lease; nothing was written")]
     LeaseLost {
         /// The lease.
         key: String,

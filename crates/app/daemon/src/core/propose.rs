@@ -51,16 +51,7 @@ pub fn effect(held: Option<&Plan>, next: &Plan) -> Result<(Way, Effect), NoPropo
         None => (next.devices.len(), 0),
     };
     let steps = held.map(|held| hitless_steps(held, next));
-    let joins = held.and_then(|held| {
-        let mut switches = next.topology.switches().iter();
-        switches.find(|switch| held.topology.find_switch(&switch.name).is_none())
-    });
     let (way, steps, drained_because) = match steps {
-        // A hitless change begins where every switch is known to be.
-        Some(_) if joins.is_some() => {
-            let name = joins.map_or("", |switch| switch.name.as_str());
-            (Way::Drained, None, Some(format!("{name} joins, and holds whatever it held before")))
-        }
         Some(Ok(steps)) => (Way::Hitless, Some(steps), None),
         Some(Err(why)) => (Way::Drained, None, Some(why)),
         None => (Way::Drained, None, Some("there is no target yet".to_owned())),
@@ -79,6 +70,11 @@ pub fn effect(held: Option<&Plan>, next: &Plan) -> Result<(Way, Effect), NoPropo
 
 /// How many steps lead from one plan to the other under traffic, or why none do.
 fn hitless_steps(held: &Plan, next: &Plan) -> Result<usize, String> {
+    // A hitless change begins where every switch is known to be.
+    let mut switches = next.topology.switches().iter();
+    if let Some(joins) = switches.find(|switch| held.topology.find_switch(&switch.name).is_none()) {
+        return Err(format!("{} joins, and what it holds is not known", joins.name));
+    }
     let transition = transition::steps(held, next).map_err(|error| error.to_string())?;
     let is_of_host = |part: &Part| matches!(part, Part::Host(..));
     if transition.steps.iter().flat_map(|step| &step.parts).any(is_of_host) {
@@ -88,7 +84,7 @@ fn hitless_steps(held: &Plan, next: &Plan) -> Result<usize, String> {
 }
 
 /// A plan that does without these parts: that of `base`, with them drained as well, and as little changed as can be from what
-/// the switches hold. Those that are `dead` it does not know at all, nor what is plugged into them.
+/// the switches hold. It leaves out the switches that are `dead` and the hosts plugged into them.
 ///
 /// # Errors
 /// [`NoProposal::NoPlan`].
@@ -99,7 +95,7 @@ pub fn plan_without(base: &Plan, held: &Plan, parts: &Parts, dead: &BTreeSet<Swi
         let each: Vec<String> = faults.iter().map(ToString::to_string).collect();
         no_plan(abridged(&each, "; ", FINDINGS_MAX))
     })?;
-    let policy = base.policy.moved(&base.topology, &left);
+    let policy = base.policy.for_topology(&base.topology, &left);
     let mut drained = Parts::named(&left, names.iter().map(String::as_str));
     drained.switches.extend(&policy.drain.switches);
     drained.links.extend(&policy.drain.links);

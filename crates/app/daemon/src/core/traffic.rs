@@ -9,13 +9,13 @@
 use controller::LinkLoad;
 use fabric::{Plan, Policy, Traffic, gravity};
 
-/// The part of the maximum load by which a plan must lower it to be worth a change.
+/// The least reduction of the maximum load, as a part of it, for which a plan is reported or proposed.
 pub const GAIN_MIN: f64 = 0.15;
-/// A plan that was worth a change is one until it would lower the load by less than this.
+/// The reduction below which a report or proposal is withdrawn.
 pub const GAIN_KEPT: f64 = 0.075;
-/// Below this load of the most loaded link nothing is worth a change.
+/// The least load of the most loaded link for which a plan is considered.
 pub const LOAD_MIN: f64 = 0.3;
-/// By how much the estimate of the present load may miss what was measured, as a part of it.
+/// The largest difference between the estimated and the measured maximum load, as a part of the measured one.
 pub const MISS_MAX: f64 = 0.25;
 
 /// Rates of a plan's hosts and links, summed up over a window of time.
@@ -52,7 +52,7 @@ pub struct Replanned {
 }
 
 impl Replanned {
-    /// The part of the load that the plan takes away.
+    /// The reduction of the maximum load, as a part of the present one.
     pub fn gain(&self) -> f64 {
         1.0 - self.load[1] / self.load[0]
     }
@@ -132,7 +132,7 @@ pub fn plan_for(held: &Plan, measured: &Measured) -> Result<Option<Replanned>, S
     Ok(Some(Replanned { plan, load: [before, after] }))
 }
 
-/// The load of a plan's most loaded link between switches with the traffic that it is for, in bit/s: 0 to 1, or more.
+/// The load of a plan's most loaded link between switches under the policy's traffic, a matrix in bit/s: 1 is the link's rate.
 fn max_load(plan: &Plan) -> f64 {
     let fastest_bps = plan.topology.rate_max_bps() as f64;
     planner::channel_times(plan).into_iter().fold(0.0, f64::max) / fastest_bps

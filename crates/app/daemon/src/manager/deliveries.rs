@@ -43,10 +43,10 @@ impl Inner {
 }
 
 impl Manager {
-    /// Deliveries of a change to all receivers that hear of it; without numbers.
+    /// Deliveries of a change to all receivers that are notified of it; without numbers.
     pub(super) fn deliveries_about(&self, change: &EventChange) -> Vec<Delivery> {
         let config = self.config();
-        let told = config.notify.iter().filter(|notify| is_notified(change, notify.least));
+        let notified = config.notify.iter().filter(|notify| is_notified(change, notify.least));
         let at_s = self.now_s();
         let delivery = |to: &str| {
             let notification = Notification {
@@ -57,7 +57,7 @@ impl Manager {
             let body = serde_json::to_string(&notification).expect("notifications have only keys that are text");
             Delivery { id: 0, to: to.to_owned(), body, at_s, tries: 0, next_s: Some(at_s), failure: None }
         };
-        told.map(|notify| delivery(&notify.name)).collect()
+        notified.map(|notify| delivery(&notify.name)).collect()
     }
 
     /// Deliveries that are due, oldest first.
@@ -93,7 +93,12 @@ impl Manager {
     /// [`ArchiveError`]; then it is delivered once more.
     pub fn delivered(&self, delivery: &Delivery) -> Result<(), ArchiveError> {
         self.archive.forget_delivery(delivery.id)?;
-        self.inner().deliveries.by_id.remove(&delivery.id);
+        let mut inner = self.inner();
+        inner.deliveries.by_id.remove(&delivery.id);
+        // The receiver's next one may be due.
+        inner.deliveries.news = true;
+        drop(inner);
+        self.due.notify_all();
         Ok(())
     }
 

@@ -28,6 +28,11 @@ impl Manager {
         let config = self.config();
         let window_s = config.watch.traffic as u64;
         let Some((target, held, measured)) = self.measured(window_s) else { return Ok(()) };
+        // A plan for the traffic would forget what this one does without, and comes from.
+        let of_target = self.archive.proposal(target.proposal)?;
+        if of_target.is_some_and(|proposal| !proposal.drained.is_empty()) {
+            return Ok(());
+        }
         let now_s = self.now_s();
         let replanned = plan_for(&held, &measured).unwrap_or_else(|why| {
             tracing::info!("no plan for the measured traffic: {why}");
@@ -69,6 +74,11 @@ impl Manager {
             let mut inner = self.inner();
             return self.record(&mut inner, now_s, vec![noted], &|kind| kind == kinds::TRAFFIC);
         }
+        {
+            // Noted before the ladder was changed.
+            let mut inner = self.inner();
+            self.record(&mut inner, now_s, Vec::new(), &|kind| kind == kinds::TRAFFIC)?;
+        }
         // What a person has withdrawn is not proposed again for this target.
         if open.is_some() || own.iter().any(|proposal| proposal.state == ProposalState::Withdrawn) {
             return Ok(());
@@ -97,7 +107,7 @@ impl Manager {
         let measured = inner.traffic.take(now_s, window_s)?;
         let (target, plan) = inner.held.clone()?;
         let is_current = inner.target.as_ref().is_some_and(|current| current.number == target.number);
-        let is_whole = inner.failed.is_empty() && inner.silent.is_empty() && inner.absent.is_none();
+        let is_whole = inner.failed.is_empty() && inner.silent.is_empty();
         let is_settled = is_current && target.state == TargetState::Deployed && inner.standing.is_none() && is_whole;
         is_settled.then_some((target, plan, measured))
     }

@@ -10,9 +10,16 @@ mod program;
 mod syslog;
 mod webhook;
 
-use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
 
-use crate::{config::NotifyConfig, documents::Delivery, manager::Manager};
+use crate::{archive::ArchiveError, config::NotifyConfig, documents::Delivery, manager::Manager};
 
 use self::webhook::Webhook;
 
@@ -35,8 +42,8 @@ impl NotDelivered {
     }
 }
 
-/// By which means a receiver is notified.
-enum Means {
+/// How a receiver is reached.
+enum Transport {
     Webhook(Box<Webhook>),
     Program(Vec<String>),
     Syslog(SocketAddr),
@@ -45,7 +52,7 @@ enum Means {
 /// A receiver, ready to be notified.
 pub struct Receiver {
     name: String,
-    means: Means,
+    transport: Transport,
 }
 
 impl Receiver {
@@ -56,63 +63,66 @@ impl Receiver {
     pub fn new(config: &NotifyConfig) -> Result<Self, String> {
         let of_it = |why: String| format!("notify {:?}: {why}", config.name);
         let NotifyConfig { name, least: _, webhook, secret, ca, exec, syslog } = config;
-        let means = match (webhook, exec, syslog) {
+        let transport = match (webhook, exec, syslog) {
             (Some(address), None, None) => {
                 let webhook = Webhook::new(address, secret.as_deref(), ca.as_deref(), TRY_MAX);
-                Means::Webhook(Box::new(webhook.map_err(of_it)?))
+                Transport::Webhook(Box::new(webhook.map_err(of_it)?))
             }
             (None, Some(words), None) => {
                 let program = words.first().ok_or_else(|| of_it("exec names no program".to_owned()))?;
                 if !Path::new(program).is_absolute() {
                     return Err(of_it(format!("exec: {program}: write the program with its whole path")));
                 }
-                Means::Program(words.clone())
+                Transport::Program(words.clone())
             }
-            (None, None, Some(server)) => Means::Syslog(*server),
+            (None, None, Some(server)) => Transport::Syslog(*server),
             _ => return Err(of_it("write one of webhook, exec and syslog".to_owned())),
         };
         if name.is_empty() {
             return Err(of_it("the name is empty".to_owned()));
         }
-        Ok(Self { name: name.clone(), means })
+        Ok(Self { name: name.clone(), transport })
     }
 
     fn notify(&self, delivery: &Delivery, now_s: u64) -> Result<(), NotDelivered> {
-        match &self.means {
-            Means::Webhook(webhook) => webhook.post(delivery, now_s),
-            Means::Program(words) => program::run(words, delivery, TRY_MAX),
-            Means::Syslog(server) => syslog::send(*server, delivery),
+        match &self.transport {
+            Transport::Webhook(webhook) => webhook.post(delivery, now_s),
+            Transport::Program(words) => program::run(words, delivery, TRY_MAX),
+            Transport::Syslog(server) => syslog::send(*server, delivery),
         }
     }
 }
 
-/// Tells what is due, until the daemon ends. `receivers` are those of the configuration in force.
+/// Sends what is due, until the daemon ends: to each receiver one delivery after the other, to all of them at the same time, so that
+/// none waits for another that does not answer. `receivers` are those of the configuration in force.
 pub fn deliver(manager: &Manager, receivers: &dyn Fn() -> Arc<Vec<Receiver>>, jitter: &dyn Fn() -> f64) {
-    while !manager.is_stopping() {
-        match manager.deliveries_due() {
-            Ok(deliveries) => {
-                for delivery in deliveries {
-                    if manager.is_stopping() {
-                        return;
-                    }
-                    let done = attempt(manager, &receivers(), delivery, jitter());
-                    if let Err(error) = done {
+    let busy = Mutex::new(BTreeSet::new());
+    let busy = || busy.lock().unwrap_or_else(PoisonError::into_inner);
+    thread::scope(|scope| {
+        while !manager.is_stopping() {
+            let due = manager.deliveries_due().unwrap_or_else(|error| {
+                manager.store_failed(&error);
+                Vec::new()
+            });
+            for delivery in due {
+                if !busy().insert(delivery.to.clone()) {
+                    continue;
+                }
+                let (receivers, jitter, busy) = (receivers(), jitter(), &busy);
+                scope.spawn(move || {
+                    let to = delivery.to.clone();
+                    if let Err(error) = attempt(manager, &receivers, delivery, jitter) {
                         manager.store_failed(&error);
                     }
-                }
+                    busy().remove(&to);
+                });
             }
-            Err(error) => manager.store_failed(&error),
+            manager.wait_for_deliveries(MOMENT);
         }
-        manager.wait_for_deliveries(MOMENT);
-    }
+    });
 }
 
-fn attempt(
-    manager: &Manager,
-    receivers: &[Receiver],
-    delivery: Delivery,
-    jitter: f64,
-) -> Result<(), crate::archive::ArchiveError> {
+fn attempt(manager: &Manager, receivers: &[Receiver], delivery: Delivery, jitter: f64) -> Result<(), ArchiveError> {
     let Some(receiver) = receivers.iter().find(|receiver| receiver.name == delivery.to) else {
         let why = format!("the configuration has no notify {:?} any more", delivery.to);
         return manager.delivery_failed(delivery, why, true, jitter);

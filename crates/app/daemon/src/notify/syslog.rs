@@ -1,4 +1,4 @@
-//! A syslog server, told over UDP. Source: RFC 5424 sections 6 and RFC 5426.
+//! A syslog server, over UDP. Source: RFC 5424 section 6 and RFC 5426.
 
 use std::{
     fs,

@@ -1,20 +1,16 @@
 //! Webhooks: each delivery posted as JSON, signed. Source: Standard Webhooks 1.0, "Webhook headers" and "Signature scheme".
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
-use ureq::{
-    Agent,
-    tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem},
-};
+use tls_client::tls_config;
+use ureq::Agent;
 
 use super::NotDelivered;
 use crate::documents::Delivery;
 
-/// Where the system keeps the certificates that it trusts.
-const SYSTEM_CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// What a secret begins with.
 const PREFIX: &str = "whsec_";
 /// Bounds of a secret's length.
@@ -51,12 +47,7 @@ impl Webhook {
             .http_status_as_error(false)
             .user_agent(concat!("espalierd/", env!("CARGO_PKG_VERSION")));
         if is_encrypted {
-            let certificates = read_certificates(ca.unwrap_or_else(|| Path::new(SYSTEM_CERTIFICATES)))?;
-            let tls = TlsConfig::builder()
-                .provider(TlsProvider::Rustls)
-                .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-                .root_certs(RootCerts::new_with_certs(&certificates));
-            config = config.tls_config(tls.build());
+            config = config.tls_config(tls_config(ca, None).map_err(|error| error.to_string())?);
         }
         Ok(Self { address: address.to_owned(), secret, agent: config.build().into() })
     }
@@ -83,7 +74,7 @@ impl Webhook {
     }
 }
 
-/// Deliveries of one store have numbers of their own; the time tells those of two stores apart.
+/// The identifier by which a receiver recognises a repeated notification. The time distinguishes deliveries of different stores.
 fn message_id(delivery: &Delivery) -> String {
     format!("msg_{}_{}", delivery.at_s, delivery.id)
 }
@@ -105,22 +96,6 @@ fn read_secret(path: &Path) -> Result<Vec<u8>, String> {
             SECRET_LEN.end()
         )
     })
-}
-
-fn read_certificates(path: &Path) -> Result<Vec<Certificate<'static>>, String> {
-    let in_file =
-        |why: &dyn std::fmt::Display| format!("{}: {why}; name certificates with ca = \"FILE\"", path.display());
-    let text = fs::read(path).map_err(|error| in_file(&error))?;
-    let mut certificates = Vec::new();
-    for item in parse_pem(&text) {
-        if let PemItem::Certificate(certificate) = item.map_err(|error| in_file(&error))? {
-            certificates.push(certificate);
-        }
-    }
-    if certificates.is_empty() {
-        return Err(in_file(&"there is no certificate in it"));
-    }
-    Ok(certificates)
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! Where the members of etcd are, and how they are spoken to.
 
-use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
-use ureq::{
-    Agent,
-    tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, TlsProvider, parse_pem},
-};
+use tls_client::tls_config;
+use ureq::Agent;
 
 use crate::RecordsError;
 
@@ -21,8 +19,6 @@ const REQUEST_MAX: Duration = Duration::from_secs(5);
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
 /// How often the history is compacted by default.
 const COMPACT_EVERY: Duration = Duration::from_secs(300);
-/// The certificates that Debian's package `ca-certificates` gathers.
-const SYSTEM_CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// A cluster of etcd, and which part of its keys is used.
 #[derive(Clone, Debug)]
@@ -122,48 +118,11 @@ impl EtcdConfig {
             .proxy(None)
             .timeout_connect(Some(CONNECT_MAX));
         if self.endpoints.iter().any(|endpoint| endpoint.starts_with("https://")) {
-            config = config.tls_config(self.tls.config()?);
+            let EtcdTls { ca_file, client } = &self.tls;
+            let client = client.as_ref().map(|(certificate, key)| (certificate.as_path(), key.as_path()));
+            let tls = tls_config(ca_file.as_deref(), client);
+            config = config.tls_config(tls.map_err(|error| RecordsError::EtcdConfig { what: error.to_string() })?);
         }
         Ok(config.build().into())
     }
-}
-
-impl EtcdTls {
-    fn config(&self) -> Result<TlsConfig, RecordsError> {
-        let ca_file = self.ca_file.clone().unwrap_or_else(|| SYSTEM_CERTIFICATES.into());
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = TlsConfig::builder()
-            .provider(TlsProvider::Rustls)
-            .root_certs(RootCerts::Specific(Arc::new(certificates(&ca_file)?)))
-            .unversioned_rustls_crypto_provider(provider);
-        let Some((certificate, key)) = &self.client else { return Ok(config.build()) };
-        let chain = certificates(certificate)?;
-        Ok(config.client_cert(Some(ClientCert::new_with_certs(&chain, private_key(key)?))).build())
-    }
-}
-
-fn certificates(path: &PathBuf) -> Result<Vec<Certificate<'static>>, RecordsError> {
-    let found: Vec<_> = (items(path)?.into_iter())
-        .filter_map(|item| if let PemItem::Certificate(certificate) = item { Some(certificate) } else { None })
-        .collect();
-    if found.is_empty() {
-        return Err(RecordsError::EtcdConfig {
-            what: format!("{}: no certificate in PEM format; name another file", path.display()),
-        });
-    }
-    Ok(found)
-}
-
-fn private_key(path: &PathBuf) -> Result<PrivateKey<'static>, RecordsError> {
-    let key =
-        items(path)?.into_iter().find_map(|item| if let PemItem::PrivateKey(key) = item { Some(key) } else { None });
-    key.ok_or_else(|| RecordsError::EtcdConfig {
-        what: format!("{}: no private key in PEM format; name another file", path.display()),
-    })
-}
-
-fn items(path: &PathBuf) -> Result<Vec<PemItem<'static>>, RecordsError> {
-    let refuse = |why: String| RecordsError::EtcdConfig { what: format!("{}: {why}", path.display()) };
-    let text = fs::read(path).map_err(|error| refuse(error.to_string()))?;
-    parse_pem(&text).collect::<Result<_, _>>().map_err(|error| refuse(error.to_string()))
 }
