@@ -147,7 +147,7 @@ pub(crate) enum Command {
     },
     /// Try the controller on model switches that answer SNMP on loopback addresses. Needs no root, and leaves nothing behind.
     #[command(
-        after_help = "Examples:\n  espalierd demo\n  espalier generate dragonfly 4 2 -o dragonfly.yaml && espalierd demo dragonfly.yaml\n\n\
+        after_help = "Examples:\n  espalierd demo\n  espalier generate dragonfly a=4,h=2 -o dragonfly.yaml && espalierd demo dragonfly.yaml\n\n\
         Commands are read from standard input: cut LINK, mend LINK, off SWITCH, on SWITCH, quit. Model switches forward no frames; espalier lab runs switches that do."
     )]
     Demo {
