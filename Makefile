@@ -2,11 +2,12 @@
 ESPALIER := target/release/espalier
 RI2N := -p ri2n-cli -p ri2n-preload -p ri2n-c
 
-.PHONY: help demo build install test lint docs fuzz-check deny bpf-check fuzz soak bench bench-planner \
+.PHONY: help demo demo-controller build install test lint docs fuzz-check deny bpf-check fuzz soak bench bench-planner \
 	bench-ri2n bench-hosts clean
 
 help:
 	@echo "make demo       a torus of sixteen switches against its own spanning tree, on real kernels"
+	@echo "make demo-controller    espalierd over model switches, without root: cut cables and see what it does"
 	@echo "make test       every test; SUITES=\"vm snmp\" for suites whose names contain a word (tools/test --list)"
 	@echo "make build      $(ESPALIER)"
 	@echo "make install    the programs, libraries, manual pages and completions into PREFIX (/usr/local)"
@@ -28,6 +29,11 @@ demo:
 	@tools/setup lab
 	cargo build --release --locked -p espalier
 	$(ESPALIER) demo
+
+demo-controller:
+	@tools/setup build
+	cargo build --release --locked -p espalierd
+	target/release/espalierd demo
 
 test:
 	@tools/setup test
