@@ -79,6 +79,7 @@ fn reason_words(topology: &Topology, reason: &Reason) -> String {
             format!("a broadcast storm: addresses move between ports, {}", abridged(&each, ", ", NAMED_MAX))
         }
         Reason::NoJournal(what) => format!("the journal could not be written: {what}"),
+        Reason::OtherChange => "another change under traffic was interrupted".to_owned(),
         Reason::Interrupted => "it was asked to stop".to_owned(),
     }
 }

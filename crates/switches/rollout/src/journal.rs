@@ -13,7 +13,8 @@ use switch_model::{
 };
 
 const FORMAT: &str = "espalier-journal";
-const VERSION: u32 = 1;
+/// Version 1 did not tell a change under traffic before its first stage from any other deployment.
+const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,7 +22,8 @@ struct File {
     format: String,
     version: u32,
     mark: String,
-    stages_done: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stages_done: Option<usize>,
     /// What each switch held before, in the plan's order.
     backup: Vec<StateRecord>,
     /// The marks of other deployments that were in the middle of switches, by the switch's position.
@@ -63,7 +65,8 @@ pub fn parse_journal(text: &str) -> Result<Journal, FormatError> {
     let under_way = file.under_way.iter().map(|(switch, mark)| Ok((SwitchId::new(*switch), parse(mark)?)));
     let under_way = under_way.collect::<Result<_, FormatError>>()?;
     let backup = file.backup.into_iter().map(|state| state.parse().map(Arc::new)).collect::<Result<_, _>>()?;
-    Ok(Journal { mark, stages_done: file.stages_done, backup, under_way })
+    let stages_done = file.stages_done.filter(|stages| file.version > 1 || *stages > 0);
+    Ok(Journal { mark, stages_done, backup, under_way })
 }
 
 #[cfg(test)]
@@ -75,11 +78,17 @@ mod tests {
     fn what_is_written_is_read() {
         let journal = Journal {
             mark: Mark::new(3, 7, 9),
-            stages_done: 2,
+            stages_done: Some(2),
             backup: vec![Arc::new(SwitchConfig::out_of_the_box(["p1".to_owned()]))],
             under_way: [(SwitchId::new(0), Mark::new(2, 1, 0))].into(),
         };
         assert_eq!(parse_journal(&write_journal(&journal)).expect("its own file"), journal);
+        let drained = Journal { stages_done: None, ..journal };
+        let text = write_journal(&drained);
+        assert_eq!(parse_journal(&text).expect("its own file"), drained);
+        // As version 1 wrote it, whatever the way.
+        let old = text.replace("\"version\":2", "\"version\":1,\"stages_done\":0");
+        assert_eq!(parse_journal(&old).expect("an older file"), drained);
         assert!(parse_journal("{}").is_err());
     }
 }

@@ -475,6 +475,43 @@ fn an_interrupted_live_change_resumes_or_goes_back() {
     });
 }
 
+/// Its own stages would begin anywhere.
+#[test]
+fn the_journal_of_another_change_is_no_place_to_go_on_live() {
+    let refused = AtomicUsize::new(0);
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        let old = world.plan(&mut rng, 10);
+        world.hold(&old);
+        let (goals, others) = (world.plan(&mut rng, 20), world.plan(&mut rng, 30));
+        let live = |to: &[SwitchConfig]| Way::Live { start: old.clone(), stages: live_stages(&old, to) };
+        let is_drained = rng.below(2) == 0;
+        let way = if is_drained { Way::Drained } else { live(&goals) };
+        let mut deployment = Deployment::new(&world.topology, order(&world, goals.clone(), way, 1));
+        world.patience = Some(rng.below(14 * world.switches.len()));
+        world.run(&mut [&mut deployment], &mut rng);
+        world.patience = None;
+        let Some(journal) = world.journal.clone() else { return };
+        let (found, writes) = (world.running(), world.writes);
+        let mut other = order(&world, others.clone(), live(&others), 1);
+        (other.resume, other.digest) = (Some(journal.clone()), 8);
+        let mut other = Deployment::new(&world.topology, other);
+        world.run(&mut [&mut other], &mut rng);
+        assert_eq!(other.outcome(), Some(&Outcome::Refused(Reason::OtherChange)));
+        assert_eq!((world.running(), world.writes), (found, writes));
+        // With all ports down first, any plan can be gone on to.
+        let mut drained = order(&world, others.clone(), Way::Drained, 1);
+        (drained.resume, drained.digest) = (Some(journal), 8);
+        let mut drained = Deployment::new(&world.topology, drained);
+        world.run(&mut [&mut drained], &mut rng);
+        assert!(matches!(drained.outcome(), Some(Outcome::Deployed { .. })), "{:?}", drained.outcome());
+        assert_eq!(world.running(), others);
+        refused.fetch_add(1, Ordering::Relaxed);
+    });
+    assert!(env::var_os("SEED").is_some() || refused.into_inner() > 50, "the case came up too seldom");
+}
+
 #[test]
 fn an_unfit_reading_is_never_opened() {
     let mut rng = Rng::new(11);

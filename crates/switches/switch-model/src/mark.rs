@@ -53,6 +53,16 @@ impl Mark {
         Self { phase, ..self }
     }
 
+    /// Whether it is of a later deployment. One that was resumed is the same, whatever plan it went on to.
+    pub fn is_later_than(&self, other: Self) -> bool {
+        (self.generation, self.nonce) > (other.generation, other.nonce)
+    }
+
+    /// Whether it is of the same deployment, whatever plan that went on to.
+    pub fn is_of(&self, other: Self) -> bool {
+        (self.generation, self.nonce) == (other.generation, other.nonce)
+    }
+
     fn identity(&self) -> (u32, u32, u32) {
         (self.generation, self.nonce, self.digest)
     }

@@ -101,7 +101,7 @@ mod tests {
     fn journal(number: u32) -> Journal {
         Journal {
             mark: Mark::new(number, 7, 9),
-            stages_done: number as usize,
+            stages_done: Some(number as usize),
             backup: vec![Arc::new(SwitchConfig::blank(["p1".to_owned()]))],
             under_way: BTreeMap::new(),
         }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use fabric::SwitchId;
 
-use super::{Deployment, Journal, Known, Management, Stage, SwitchRequest, legs::Leg};
+use super::{Deployment, Journal, Known, Management, Stage, SwitchRequest, Way, legs::Leg};
 use switch_model::SwitchConfig;
 
 impl Deployment {
@@ -15,9 +15,10 @@ impl Deployment {
             Leg::Note => SwitchRequest::Note(self.mark),
             _ => SwitchRequest::Record(Journal {
                 mark: self.mark,
-                stages_done: match self.leg {
-                    Leg::Record(Stage::Live(stage)) => stage,
-                    _ => 0,
+                stages_done: match (&self.order.way, self.leg) {
+                    (Way::Live { .. }, Leg::Record(Stage::Live(stage))) => Some(stage),
+                    (Way::Live { .. }, _) => Some(self.stages_done),
+                    (Way::Drained | Way::Undo, _) => None,
                 },
                 backup: self.backup.clone(),
                 under_way: self.under_way.clone(),

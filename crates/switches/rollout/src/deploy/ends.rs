@@ -50,6 +50,30 @@ impl Deployment {
         self.next_leg();
     }
 
+    /// The journal is written.
+    pub(super) fn recorded(&mut self) {
+        if let (Direction::Back, Leg::Record(Stage::Live(stage))) = (self.direction, self.leg) {
+            self.stages_done = stage;
+        }
+        self.next_leg();
+    }
+
+    /// Leaves every switch at the stage that the journal knows: whoever resumes must find them there.
+    pub(super) fn stop_on_the_way_back(&mut self, error: &str) {
+        let fault =
+            Fault::Refused(format!("it was left between two stages, since the journal could not be written: {error}"));
+        let reason = self.reason.clone().unwrap_or(Reason::Interrupted);
+        let lost = self.order.sequence.iter().map(|switch| (*switch, fault.clone())).collect();
+        self.outcome = Some(Outcome::Stranded { reason, lost });
+    }
+
+    /// Whether the journal is of another change under traffic than this one, which must go on where its own stages have led.
+    fn is_other_change(&self) -> bool {
+        let (Way::Live { start, .. }, Some(journal)) = (&self.order.way, &self.order.resume) else { return false };
+        let begins_there = || start.iter().zip(&self.backup).all(|(start, backup)| *start == **backup);
+        journal.stages_done.is_none() || journal.mark.digest != self.order.digest || !begins_there()
+    }
+
     /// A switch that a change under traffic does not begin where it must: steps are safe from there alone.
     fn elsewhere(&self) -> Option<Reason> {
         let Way::Live { start, .. } = &self.order.way else { return None };
@@ -77,6 +101,10 @@ impl Deployment {
         let unchanged = || self.known.iter().flatten().zip(&self.goals).all(|(known, goal)| known.config == *goal);
         let finished =
             || self.known.iter().flatten().all(|known| known.mark.is_some_and(|mark| mark.phase == Phase::AtRest));
+        if self.is_other_change() {
+            self.outcome = Some(Outcome::Refused(Reason::OtherChange));
+            return;
+        }
         if self.mark.generation > 0 {
             return;
         }
@@ -122,7 +150,7 @@ impl Deployment {
         let known = self.order.generation;
         for &switch in &self.order.sequence {
             let Some(mark) = self.known[switch.index()].as_ref().and_then(|known| known.mark) else { continue };
-            if mark == self.mark || self.order.claims.contains(&mark) {
+            if mark.is_of(self.mark) || self.order.claims.contains(&mark) {
                 continue;
             }
             // Of our own earlier ones that are over, it is what they left.

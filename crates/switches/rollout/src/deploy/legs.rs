@@ -127,7 +127,11 @@ impl Deployment {
         match &self.order.way {
             Way::Live { .. } => {
                 legs.push(Leg::Look(Look::Floods));
-                legs.extend((0..self.stages_done).rev().map(|stage| Leg::Write(Stage::Live(stage))));
+                // A stage at a time, as it came; whoever resumes must know where from.
+                for stage in (0..self.stages_done).rev() {
+                    legs.extend([Leg::Record(Stage::Live(stage + 1)), Leg::Write(Stage::Live(stage))]);
+                }
+                legs.push(Leg::Record(Stage::Live(0)));
             }
             Way::Drained | Way::Undo => {
                 legs.extend([Leg::Write(Stage::Drain), Leg::Read(Stage::ReadBack), Leg::Save(Stage::SaveDrained)]);

@@ -97,8 +97,8 @@ pub enum Reply {
 pub struct Journal {
     /// Its mark.
     pub mark: Mark,
-    /// How many live stages are behind it.
-    pub stages_done: usize,
+    /// Of a change under traffic: how many stages every switch has behind it, while the next may be half done. None of any other.
+    pub stages_done: Option<usize>,
     /// `backup[switch]`: what each switch held before.
     pub backup: Vec<Arc<SwitchConfig>>,
     /// Switches that another deployment was in the middle of, and its mark: their backup is no state to go back to.
@@ -226,6 +226,8 @@ pub enum Reason {
     Flapping(Vec<Flap>),
     /// The journal could not be written.
     NoJournal(String),
+    /// The journal is not of this change under traffic, so where its stages would begin is not known.
+    OtherChange,
     /// Somebody asked it to stop.
     Interrupted,
 }

@@ -190,7 +190,7 @@ impl Deployment {
             claims: 0,
             returns: 0,
             mends: 0,
-            stages_done: order.resume.as_ref().map_or(0, |journal| journal.stages_done),
+            stages_done: order.resume.as_ref().and_then(|journal| journal.stages_done).unwrap_or(0),
             interrupted: false,
             events: VecDeque::new(),
             outcome: None,
@@ -253,7 +253,8 @@ impl Deployment {
                 let asked = matches!(self.leg, Leg::Note | Leg::Record(_));
                 if asked && std::mem::replace(&mut self.common, Common::None) == Common::Sent {
                     match result {
-                        Ok(()) => self.next_leg(),
+                        Ok(()) => self.recorded(),
+                        Err(error) if self.direction == Direction::Back => self.stop_on_the_way_back(&error),
                         Err(error) => self.turn(Reason::NoJournal(error)),
                     }
                 }
@@ -385,7 +386,7 @@ impl Deployment {
     /// Judges a fresh reading against what the switch was believed to hold.
     fn read(&mut self, switch: SwitchId, expected: Option<Known>) {
         let known = self.known_of(switch).clone();
-        if let Some(found) = known.mark.filter(|found| *found > self.mark && self.mark.generation > 0) {
+        if let Some(found) = known.mark.filter(|found| found.is_later_than(self.mark) && self.mark.generation > 0) {
             let resuming =
                 self.leg == Leg::Read(Stage::Survey) && self.claims == 0 && self.direction == Direction::Forward;
             self.outcome.get_or_insert(match resuming {

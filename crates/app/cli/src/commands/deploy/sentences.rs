@@ -151,6 +151,11 @@ pub(super) fn sentences(topology: &Topology, outcome: &Outcome, args: &cli::Depl
                 lines
             }
             Reason::NoJournal(what) => vec![format!("  the journal could not be written: {what}")],
+            Reason::OtherChange => vec![
+                "  the journal is not of this change under traffic; finish that one first, take it back with --undo, or deploy \
+                 without --since"
+                    .to_owned(),
+            ],
             Reason::Interrupted => vec!["  it was asked to stop".to_owned()],
         }
     };
