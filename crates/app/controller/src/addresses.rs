@@ -124,7 +124,7 @@ pub fn keep_addresses(
     let fabric = Fabric::of(plan, keyring, options, Cancel::default())?;
     let mut waits = |switch, fault| events(AddressesEvent::Waits(switch, fault));
     let Some(found) = start(plan, &fabric, token, &mut waits) else { return Ok(AddressesResult::Interrupted) };
-    let (mark, mut devices) = match agree(found) {
+    let (mark, mut devices) = match agree(plan, found) {
         Ok(agreed) => agreed,
         Err(why) => return Ok(AddressesResult::Disagreement(why)),
     };

@@ -13,7 +13,7 @@ use rollout::bonds::{bond_addresses, bond_entries};
 use snmp::UdpLink;
 use switch_model::{
     Entries,
-    driver::{Driver as _, Fault},
+    driver::{Driver as _, Fault, Reading},
     mark::{Mark, Phase},
     observe::{Drift, drift},
 };
@@ -44,12 +44,10 @@ pub(crate) struct Attended {
     pub(crate) entries: Entries,
 }
 
-/// A switch and the state that was read from it.
+/// A switch and what was read from it.
 pub(crate) struct Found {
     device: Device<UdpLink>,
-    entries: Entries,
-    mark: Option<Mark>,
-    differs: Vec<String>,
+    reading: Reading,
 }
 
 /// Addresses whose entries change while a plan runs: those of failover bonds, and those that ports learn.
@@ -85,29 +83,10 @@ pub(crate) fn start(
     token: &CancellationToken,
     waits: &mut dyn FnMut(SwitchId, Fault),
 ) -> Option<Vec<Found>> {
-    let (goals, changing) = (goals(plan), Changing::of(&plan.topology));
-    let changes = |mac: Mac| changing.is_of_bond(mac) || changing.is_learned(mac);
     let one = |switch: SwitchId| -> Result<Found, Fault> {
         let mut device = fabric.connect_by_snmp(switch)?;
-        let mut reading = device.read()?;
-        // Entries that an earlier run turned are turned to where they belong as soon as that is known.
-        let mut entries = reading.config.entries.clone();
-        entries.retain(|(_, mac), _| changes(*mac));
-        reading.config.entries.retain(|(_, mac), _| !changes(*mac));
-        reading.config.entries.extend(bond_entries(plan, &plan.topology, switch));
-        let ports = plan.topology.switch_ports(switch);
-        let ours = |drift: &Drift| match drift {
-            // Hosts that a standby moved; whether it was one is seen when all switches are known.
-            Drift::Pvid { port, .. } => {
-                let port = plan.topology.port(fabric::PortId::new(ports.start + port.index()));
-                matches!(port.attachment, fabric::Attachment::Host(_))
-            }
-            _ => false,
-        };
-        let drifts = drift(&reading.config, &goals[switch.index()]);
-        let foreign = drifts.iter().filter(|drift| !ours(drift));
-        let differs = foreign.map(|drift| drift.sentence(&reading.config));
-        Ok(Found { differs: differs.collect(), mark: reading.mark, entries, device })
+        let reading = device.read()?;
+        Ok(Found { device, reading })
     };
     let mut found: BTreeMap<SwitchId, Found> = BTreeMap::new();
     let mut told = BTreeSet::new();
@@ -135,15 +114,29 @@ pub(crate) fn start(
     }
 }
 
-/// The deployment tag of all switches, if each holds the plan except for PVIDs of hosts' ports. `found[switch]`.
+/// The deployment tag of all switches, if each holds the plan, and the switches. `found[switch]`.
+pub(crate) fn agree(plan: &Plan, found: Vec<Found>) -> Result<(Mark, Vec<Attended>), Disagreement> {
+    let (readings, devices): (Vec<Reading>, Vec<Device<UdpLink>>) =
+        found.into_iter().map(|Found { device, reading }| (reading, device)).unzip();
+    let (mark, entries) = agreement(plan, readings)?;
+    Ok((mark, devices.into_iter().zip(entries).map(|(device, entries)| Attended { device, entries }).collect()))
+}
+
+/// The deployment tag of all switches, if each holds the plan except for what changes while the plan runs; and the entries of those
+/// addresses that each holds. `readings[switch]`.
+///
+/// # Errors
+/// [`Disagreement`].
 ///
 /// # Panics
 /// If there is no switch.
-pub(crate) fn agree(found: Vec<Found>) -> Result<(Mark, Vec<Attended>), Disagreement> {
+pub fn agreement(plan: &Plan, readings: Vec<Reading>) -> Result<(Mark, Vec<Entries>), Disagreement> {
+    let (goals, changing) = (goals(plan), Changing::of(&plan.topology));
+    let changes = |mac: Mac| changing.is_of_bond(mac) || changing.is_learned(mac);
     let mut mark: Option<(SwitchId, Mark)> = None;
-    for (index, found) in found.iter().enumerate() {
-        let switch = SwitchId::new(index);
-        let Some(own) = found.mark else { return Err(Disagreement::NoTag(switch)) };
+    let mut all = Vec::new();
+    for (switch, mut reading) in plan.topology.switch_ids().zip(readings) {
+        let Some(own) = reading.mark else { return Err(Disagreement::NoTag(switch)) };
         if own.phase == Phase::UnderWay {
             return Err(Disagreement::UnderWay(switch, own));
         }
@@ -154,10 +147,25 @@ pub(crate) fn agree(found: Vec<Found>) -> Result<(Mark, Vec<Attended>), Disagree
             }
             Some(_) => {}
         }
-        if let Some(sentence) = found.differs.first() {
-            return Err(Disagreement::Differs(switch, sentence.clone()));
+        // Entries that an earlier run turned are turned to where they belong as soon as that is known.
+        let mut entries = reading.config.entries.clone();
+        entries.retain(|(_, mac), _| changes(*mac));
+        reading.config.entries.retain(|(_, mac), _| !changes(*mac));
+        reading.config.entries.extend(bond_entries(plan, &plan.topology, switch));
+        let ports = plan.topology.switch_ports(switch);
+        let ours = |drift: &Drift| match drift {
+            // Hosts that a standby moved; whether it was one is seen when all switches are known.
+            Drift::Pvid { port, .. } => {
+                let port = plan.topology.port(fabric::PortId::new(ports.start + port.index()));
+                matches!(port.attachment, fabric::Attachment::Host(_))
+            }
+            _ => false,
+        };
+        if let Some(foreign) = drift(&reading.config, &goals[switch.index()]).iter().find(|drift| !ours(drift)) {
+            return Err(Disagreement::Differs(switch, foreign.sentence(&reading.config)));
         }
+        all.push(entries);
     }
     let (_, mark) = mark.expect("a plan has switches");
-    Ok((mark, found.into_iter().map(|Found { device, entries, .. }| Attended { device, entries }).collect()))
+    Ok((mark, all))
 }

@@ -37,17 +37,17 @@ pub use addresses::{AddressesEvent, AddressesMode, AddressesRequest, AddressesRe
 pub use connect::{ConnectOptions, Fabric};
 pub use credentials::read_keyring;
 pub use deploy::{
-    DeployEvent, DeployRequest, DeployResult, Events, LinkTrial, Looked, OtherJournal, Rehearsal, RehearsedStage,
-    Route, Start, Surveyed, Trial, Unconfirmable, deploy, rehearse,
+    DeployEvent, DeployRequest, DeployResult, Events, Judged, LinkTrial, Looked, OtherJournal, Rehearsal,
+    RehearsedStage, Route, Start, Surveyed, Trial, Unconfirmable, conclude, deploy, rehearse, specification,
 };
 pub use discover::{Asked, Discovery, FoundSwitch, FoundTopology, discover};
 pub use enrol::{Cleaned, clean_switches, enrol_switches, rehearse_enrolment};
 pub use error::Error;
-pub use held::Disagreement;
+pub use held::{Disagreement, agreement};
 pub use number::fresh_number;
 pub use observe::{Observation, Observations, Replaced, observe, write_observations};
 pub use reached::{Commands, Connected, Reached};
-pub use standby::{StandbyEvent, StandbyRequest, StandbyResult, stand_by};
+pub use standby::{DesiredState, Report, StandbyEvent, StandbyRequest, StandbyResult, Tracker, stand_by};
 pub use status::{LinkLoad, Monitor, StatusReport};
 pub use store::{FolderStore, MemoryStore, Store};
 pub use token::CancellationToken;

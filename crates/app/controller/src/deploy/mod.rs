@@ -25,7 +25,7 @@ use rollout::deploy::{
 };
 use switch_model::{SwitchConfig, driver::Fault, mark::Mark};
 
-use self::{around::plan_around, surroundings::Judged};
+use self::around::plan_around;
 use crate::{
     CancellationToken, ConnectOptions, Error, Fabric, Store,
     number::fresh_number,
@@ -37,6 +37,7 @@ pub use self::{
     probe::LinkTrial,
     rehearse::{Rehearsal, RehearsedStage, rehearse},
     route::Route,
+    surroundings::Judged,
     survey::Looked,
 };
 
@@ -269,48 +270,70 @@ pub fn deploy(
     }
     events(DeployEvent::Unmanaged(&topology, &unmanaged));
     tell_mtus(plan, &route, &mut looked, &mut devices, parallel, events);
-    let digest = digest_of(plan)?;
-    let unwritable = unwritable(&route, &mut devices, &unmanaged, digest);
+    let unwritable = unwritable(&route, &mut devices, &unmanaged, digest_of(plan)?);
     if !unwritable.is_empty() {
         return Ok(DeployResult::Unwritable(Surveyed { route, looked }, unwritable));
     }
-    let guard = request.guard.clamp(GUARD_MIN, GUARD_MAX);
     if route.management != Management::OutOfBand {
-        devices.iter_mut().flatten().for_each(|device| device.set_patience(guard));
+        devices.iter_mut().flatten().for_each(|device| device.set_patience(guard_of(request)));
     }
     let cables = looked.cables(&topology);
-    let mut order = DeploymentSpec {
-        goals: route.goals.clone(),
-        way: route.way.clone(),
-        digest,
-        nonce: fresh_number() as u32,
-        generation: store.generation()?,
-        precedence: request.precedence,
-        claims: store.claims()?,
-        resume,
-        management: route.management.clone(),
-        guard: Some(guard),
-        sequence: route.sequence.clone(),
-        parallel_max: parallel,
-        watch: Some(Watch { cables, cables_max: request.cable_wait, floods_min: FLOODS_MIN }),
-    };
+    let mut order = specification(request, &route, store)?;
+    (order.resume, order.parallel_max) = (resume, parallel);
+    order.watch = Some(Watch { cables, cables_max: request.cable_wait, floods_min: FLOODS_MIN });
     order.park(&unmanaged);
     let cancel = Cancel::default();
     set_cancel(&mut devices, &cancel);
     let mut deployment = Deployment::new(&topology, order);
     let mut surroundings = Judged { plan, topology: &topology, store, token, events };
     let outcome = run_deployment(&mut deployment, drivers(&mut devices), &mut surroundings, &cancel);
+    conclude(store, &deployment, &outcome)?;
+    Ok(DeployResult::Ended(Surveyed { route, looked }, outcome))
+}
+
+/// What a deployment is to do that a store knows of: it resumes what the store has a journal of, looks at nothing while ports open, and
+/// asks all switches at once.
+///
+/// # Errors
+/// [`Error`], if the store fails.
+pub fn specification(request: &DeployRequest<'_>, route: &Route, store: &dyn Store) -> Result<DeploymentSpec, Error> {
+    Ok(DeploymentSpec {
+        goals: route.goals.clone(),
+        way: route.way.clone(),
+        digest: digest_of(request.plan)?,
+        nonce: fresh_number() as u32,
+        generation: store.generation()?,
+        precedence: request.precedence,
+        claims: store.claims()?,
+        resume: store.journal()?,
+        management: route.management.clone(),
+        guard: Some(guard_of(request)),
+        sequence: route.sequence.clone(),
+        parallel_max: route.goals.len(),
+        watch: None,
+    })
+}
+
+fn guard_of(request: &DeployRequest<'_>) -> Duration {
+    request.guard.clamp(GUARD_MIN, GUARD_MAX)
+}
+
+/// Has a store remember how a deployment ended.
+///
+/// # Errors
+/// [`Error`], if the store fails.
+pub fn conclude(store: &dyn Store, deployment: &Deployment, outcome: &Outcome) -> Result<(), Error> {
     let settle = |mark: Option<Mark>| mark.map_or(Ok(()), |mark| store.settle(mark.generation));
-    match &outcome {
+    match outcome {
         Outcome::Deployed { .. } | Outcome::RolledBack { .. } => {
-            settle(deployment.mark_left())?;
+            // In this order: a journal without the claims that it was written under could be resumed by nobody.
             store.finish()?;
+            settle(deployment.mark_left())
         }
         // What was claimed and then left alone bears our tag all the same.
-        Outcome::Refused(_) | Outcome::Stranded { .. } | Outcome::Quenched { .. } => settle(deployment.mark_left())?,
-        Outcome::Unchanged | Outcome::Stale { .. } | Outcome::Superseded { .. } => {}
+        Outcome::Refused(_) | Outcome::Stranded { .. } | Outcome::Quenched { .. } => settle(deployment.mark_left()),
+        Outcome::Unchanged | Outcome::Stale { .. } | Outcome::Superseded { .. } => Ok(()),
     }
-    Ok(DeployResult::Ended(Surveyed { route, looked }, outcome))
 }
 
 fn tell_weak(fabric: &Fabric<'_>, events: &mut Events<'_>) {

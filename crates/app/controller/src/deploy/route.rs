@@ -29,9 +29,11 @@ pub struct Route {
 }
 
 impl Route {
+    /// The states on the way to a plan.
+    ///
     /// # Errors
     /// [`Error::Request`], if no change under traffic leads from the old plan to the new one.
-    pub(super) fn new(request: &DeployRequest<'_>) -> Result<Self, Error> {
+    pub fn new(request: &DeployRequest<'_>) -> Result<Self, Error> {
         let plan = request.plan;
         let Some(old) = request.since else {
             let way = if request.start == Start::Undo { Way::Undo } else { Way::Drained };

@@ -8,13 +8,17 @@ use super::{DeployEvent, Events};
 use crate::{CancellationToken, Store};
 
 /// The judge, the store, and whoever listens.
-pub(super) struct Judged<'a, 'e> {
-    pub(super) plan: &'a Plan,
+pub struct Judged<'a, 'e> {
+    /// The plan that is deployed.
+    pub plan: &'a Plan,
     /// The plan's cabling, or that of both plans.
-    pub(super) topology: &'a Topology,
-    pub(super) store: &'a dyn Store,
-    pub(super) token: &'a CancellationToken,
-    pub(super) events: &'a mut Events<'e>,
+    pub topology: &'a Topology,
+    /// Where the journal is kept.
+    pub store: &'a dyn Store,
+    /// Whoever holds it can ask to stop.
+    pub token: &'a CancellationToken,
+    /// Takes events as they happen.
+    pub events: &'a mut Events<'e>,
 }
 
 impl Surroundings for Judged<'_, '_> {

@@ -5,10 +5,13 @@
 //!   whoever is free: look, set what differs, look ─▶ Report ─▶ Standby ─▶ PVIDs that are to hold, for every switch
 //!                                                          └─▶ Bonds ───▶ entries that are to hold
 //! ```
-//! Each switch is looked at at its own pace, some of them at a time: one that is silent holds one place.
+//! Each switch is looked at at its own pace, some of them at a time: one that is silent holds one place. Here are the threads;
+//! what follows from what they see is in `tracker`.
+
+mod tracker;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{self, RecvTimeoutError},
@@ -19,15 +22,14 @@ use std::{
 
 use cancel::Cancel;
 use drivers::{credentials::Keyring, snmp::Glance};
-use fabric::{HostId, LinkId, Plan, SwitchId};
+use fabric::{HostId, Plan, SwitchId};
 use rollout::{
-    bonds::{BondNotice, Bonds, bond_addresses, bond_entries, port_health},
-    standby::{ActiveVlans, LinkHealth, Pvid, Standby, StandbyNotice, Unprepared, link_health},
+    bonds::{BondNotice, Bonds, bond_addresses},
+    standby::{ActiveVlans, Pvid, Standby, StandbyNotice, Unprepared},
 };
 use switch_model::{
-    Entries, Slot,
+    Entries,
     driver::{Driver as _, Fault},
-    edit::Edit,
     mark::Mark,
 };
 
@@ -36,6 +38,10 @@ use crate::{
     held::{Attended, Changing, Disagreement, MOMENT, agree, start},
     rounds::Rounds,
 };
+
+use self::tracker::is_same_deployment;
+
+pub use self::tracker::{DesiredState, Report, Tracker};
 
 /// How `standby` behaves.
 #[derive(Clone, Copy, Debug)]
@@ -106,15 +112,15 @@ pub fn stand_by(
     events: &mut (dyn FnMut(StandbyEvent) + '_),
 ) -> Result<StandbyResult, Error> {
     let plan = request.plan;
-    let mut standby = match Standby::new(plan, request.hold, request.drain) {
+    let standby = match Standby::new(plan, request.hold, request.drain) {
         Ok(standby) => standby,
         Err(why) => return Ok(StandbyResult::Unprepared(why)),
     };
     let fabric = Fabric::of(plan, keyring, options, Cancel::default())?;
     let mut waits = |switch, fault| events(StandbyEvent::Waits(switch, fault));
     let Some(found) = start(plan, &fabric, token, &mut waits) else { return Ok(StandbyResult::Interrupted) };
-    let mut bonds = Bonds::new(plan);
-    let (mark, mut devices) = match agree(found) {
+    let bonds = Bonds::new(plan);
+    let (mark, mut devices) = match agree(plan, found) {
         Ok(agreed) => agreed,
         Err(why) => return Ok(StandbyResult::Disagreement(why)),
     };
@@ -123,27 +129,12 @@ pub fn stand_by(
     let (links, stopped) = standby.prepared();
     events(StandbyEvent::Ready { links, stopped, bonds: bonds.len() });
     let watch = Watch { plan, fabric: &fabric, mark, interval: request.interval, hints: request.hints };
-    Ok(watch.attend((&mut standby, &mut bonds), devices, token, events))
+    let mut tracker = Tracker::new(plan, mark, standby, bonds);
+    Ok(watch.attend(&mut tracker, devices, token, events))
 }
 
 /// How long switches have, when a standby ends, to drop the entries that it kept for a change of bonds.
 const LEAVING_MAX: Duration = Duration::from_secs(5);
-
-/// What a switch is to hold, and when that was said.
-#[derive(Clone, Default)]
-struct DesiredState {
-    turn: u64,
-    pvids: Vec<(Slot, Pvid)>,
-    /// For the addresses of bonds; there are to be no others.
-    entries: Arc<Entries>,
-}
-
-/// What became of an order.
-struct Report {
-    switch: SwitchId,
-    turn: u64,
-    seen: Result<Glance, Fault>,
-}
 
 /// Has switches looked at that may have news.
 fn follow(hints: &Mutex<mpsc::Receiver<SwitchId>>, rounds: &Rounds<DesiredState>, over: &CancellationToken) {
@@ -168,7 +159,7 @@ struct Watch<'a> {
 impl Watch<'_> {
     fn attend(
         &self,
-        deciders: (&mut Standby, &mut Bonds),
+        tracker: &mut Tracker<'_>,
         devices: Vec<Attended>,
         token: &CancellationToken,
         events: &mut (dyn FnMut(StandbyEvent) + '_),
@@ -189,7 +180,7 @@ impl Watch<'_> {
                 let (rounds, over) = (Arc::clone(&rounds), over.clone());
                 scope.spawn(move || follow(hints, &rounds, &over));
             }
-            let led = self.lead(deciders, &rounds, &inbox, token, events);
+            let led = self.lead(tracker, &rounds, &inbox, token, events);
             over.cancel();
             rounds.end();
             led
@@ -228,14 +219,10 @@ impl Watch<'_> {
             None => attended.insert(self.attend_again(switch)?),
         };
         let seen = device.glance()?;
-        let Some(order) = order.filter(|_| seen.mark.is_some_and(|mark| self.is_ours(mark))) else { return Ok(seen) };
-        let differs = |(slot, pvid): &&(Slot, Pvid)| seen.ports[slot.index()].pvid != *pvid;
-        let pvids = order.pvids.iter().filter(differs).map(|(slot, pvid)| Edit::SetPvid(*slot, *pvid));
-        let gone = entries.keys().filter(|entry| !order.entries.contains_key(entry));
-        let gone = gone.map(|(vlan, mac)| Edit::UnsetEntry(*vlan, *mac));
-        let turned = order.entries.iter().filter(|(entry, slot)| entries.get(entry) != Some(slot));
-        let turned = turned.map(|((vlan, mac), slot)| Edit::SetEntry(*vlan, *mac, *slot));
-        let edits: Vec<Edit> = turned.chain(gone).chain(pvids).collect();
+        let Some(order) = order.filter(|_| seen.mark.is_some_and(|mark| is_same_deployment(mark, self.mark))) else {
+            return Ok(seen);
+        };
+        let edits = order.edits(&seen, entries);
         if edits.is_empty() {
             return Ok(seen);
         }
@@ -260,21 +247,10 @@ impl Watch<'_> {
         Ok(Attended { device, entries })
     }
 
-    /// Whether a switch still has the deployment tag. Nonces differ where a deployment was resumed.
-    fn is_ours(&self, mark: Mark) -> bool {
-        (mark.generation, mark.digest) == (self.mark.generation, self.mark.digest)
-    }
-
-    fn host_ports(&self, switch: SwitchId) -> impl Iterator<Item = (HostId, Slot)> + '_ {
-        let topology = &self.plan.topology;
-        let first = topology.switch_ports(switch).start;
-        topology.hosts_of(switch).iter().map(move |host| (*host, Slot::new(topology.host(*host).port.index() - first)))
-    }
-
     /// Tells switches what to hold, by what they report, until somebody ends it.
     fn lead(
         &self,
-        (standby, bonds): (&mut Standby, &mut Bonds),
+        tracker: &mut Tracker<'_>,
         rounds: &Rounds<DesiredState>,
         inbox: &mpsc::Receiver<Report>,
         token: &CancellationToken,
@@ -282,100 +258,26 @@ impl Watch<'_> {
     ) -> StandbyResult {
         let topology = &self.plan.topology;
         let started = Instant::now();
-        let mut seen: Vec<Option<Glance>> = vec![None; topology.switches().len()];
-        let mut turns = vec![0; topology.switches().len()];
-        let mut faults: BTreeMap<SwitchId, Fault> = BTreeMap::new();
-        let mut silent = BTreeSet::new();
-        let (mut turn, mut told, mut is_up) = (0, None, false);
+        let order = |switch: SwitchId, state: DesiredState| rounds.order(switch.index(), state, Instant::now());
         while !token.is_cancelled() {
-            let mut reports = match inbox.recv_timeout(MOMENT) {
-                Ok(report) => vec![report],
+            let first = match inbox.recv_timeout(MOMENT) {
+                Ok(report) => report,
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            reports.extend(inbox.try_iter());
-            for Report { switch, turn, seen: answer } in reports {
-                match answer {
-                    Ok(glance) => {
-                        match glance.mark {
-                            Some(mark) if self.is_ours(mark) => {}
-                            Some(mark) => return StandbyResult::Superseded(switch, mark),
-                            None => return StandbyResult::Untagged(switch),
-                        }
-                        if faults.remove(&switch).is_some() {
-                            events(StandbyEvent::Answers(switch));
-                        }
-                        silent.remove(&switch);
-                        (seen[switch.index()], turns[switch.index()]) = (Some(glance), turn);
-                    }
-                    Err(fault) => {
-                        if faults.get(&switch) != Some(&fault) {
-                            events(StandbyEvent::Fault(switch, fault.clone()));
-                        }
-                        if fault == Fault::Silent {
-                            seen[switch.index()] = None;
-                            silent.insert(switch);
-                        }
-                        faults.insert(switch, fault);
-                    }
-                }
-            }
-            let running: Vec<Option<Vec<bool>>> = (seen.iter())
-                .map(|glance| Some(glance.as_ref()?.ports.iter().map(|port| port.running).collect()))
-                .collect();
-            let links = link_health(topology, &running);
-            if !is_up {
-                // Everybody has answered at the start; what they said of their hosts' ports is to be known of all at once.
-                let Some(found) = self.found(&seen) else { continue };
-                let down = |(_, health): &(LinkId, &LinkHealth)| **health == LinkHealth::Down;
-                let dead = topology.link_ids().zip(&links).filter(down).map(|(link, _)| link).collect();
-                if let Err(host) = standby.take_up(&found, &dead) {
-                    return StandbyResult::Foreign(host, found[host.index()]);
-                }
-                is_up = true;
-            }
-            let now = started.elapsed();
-            standby.handle_links(now, &links, &silent);
-            let turned = bonds.handle_ports(&port_health(topology, &running, &links));
-            let behind: BTreeSet<SwitchId> = (topology.switch_ids())
-                .filter(|switch| {
-                    turns[switch.index()] != turn
-                        || told != Some(standby.active())
-                        || self.lags(standby, *switch, &seen)
-                })
-                .collect();
-            standby.handle_held(now, &behind, &silent);
-            while let Some(notice) = standby.poll_notice() {
-                events(StandbyEvent::Notice(notice));
-            }
-            while let Some(notice) = bonds.poll_notice() {
-                events(StandbyEvent::Bond(notice));
-            }
-            if told != Some(standby.active()) || turned {
-                (told, turn) = (Some(standby.active()), turn + 1);
-                self.order(rounds, turn, standby, |switch| bonds.entries(self.plan, switch));
+            let reports = std::iter::once(first).chain(inbox.try_iter());
+            match tracker.take(started.elapsed(), reports, events) {
+                Ok(true) => topology.switch_ids().for_each(|switch| order(switch, tracker.desired(switch))),
+                Ok(false) => {}
+                Err(end) => return end,
             }
         }
-        if is_up && !bonds.is_empty() {
-            self.order(rounds, turn + 1, standby, |switch| bond_entries(self.plan, bonds.topology(), switch));
-            self.wait_for(turn + 1, inbox);
+        if let Some(last) = tracker.leave() {
+            let turn = last.first().map_or(0, |state| state.turn);
+            topology.switch_ids().zip(last).for_each(|(switch, state)| order(switch, state));
+            self.wait_for(turn, inbox);
         }
-        StandbyResult::Left(standby.active())
-    }
-
-    /// Orders every switch to hold the standby's PVIDs and these entries.
-    fn order(
-        &self,
-        rounds: &Rounds<DesiredState>,
-        turn: u64,
-        standby: &Standby,
-        entries: impl Fn(SwitchId) -> Entries,
-    ) {
-        for switch in self.plan.topology.switch_ids() {
-            let pvids = self.host_ports(switch).map(|(host, slot)| (slot, standby.pvid(host))).collect();
-            let order = DesiredState { turn, pvids, entries: Arc::new(entries(switch)) };
-            rounds.order(switch.index(), order, Instant::now());
-        }
+        StandbyResult::Left(tracker.standby().active())
     }
 
     /// Waits until every switch has carried out what it was ordered last, or has failed to.
@@ -389,22 +291,5 @@ impl Watch<'_> {
                 Err(_) => return,
             }
         }
-    }
-
-    /// `found[host]`: what its port has; none before every switch has been seen.
-    fn found(&self, seen: &[Option<Glance>]) -> Option<Vec<Pvid>> {
-        let topology = &self.plan.topology;
-        let of = |host: HostId| {
-            let switch = topology.switch_of(host);
-            let slot = topology.host(host).port.index() - topology.switch_ports(switch).start;
-            Some(seen[switch.index()].as_ref()?.ports[slot].pvid)
-        };
-        topology.host_ids().map(of).collect()
-    }
-
-    /// Whether a switch holds a state other than the one wanted, or its state is unknown.
-    fn lags(&self, standby: &Standby, switch: SwitchId, seen: &[Option<Glance>]) -> bool {
-        let Some(glance) = &seen[switch.index()] else { return true };
-        self.host_ports(switch).any(|(host, slot)| glance.ports[slot.index()].pvid != standby.pvid(host))
     }
 }
