@@ -82,6 +82,7 @@ soak: fuzz
 	@ALL=1 tests/deploy/cabling || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	SCHEDULES=20000 cargo test --release --locked -p rollout --test deploy
 	ESPALIER_ETCD_FAULTS=60 ESPALIER_ETCD_TAKEOVERS=60 cargo test --release --locked -p records --test faults -- --nocapture
+	ESPALIERD_CHAOS=100000 cargo test --locked -p espalierd --test chaos -- --nocapture
 	ESPALIERD_FAULTS=200 cargo test --locked -p espalierd --test takeover -- --nocapture
 	ESPALIER_COMBINATIONS=1 cargo test --release --locked -p planner --test small_changes
 	ESPALIER_FREEZES=10000 cargo test --release --locked -p sim --test frozen

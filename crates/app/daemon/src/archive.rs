@@ -6,10 +6,15 @@
 //!   plan/DIGEST/CHUNK     plans by their digest, in chunks that every store takes
 //!   proposal/N · event/N · delivery/N · maintenance/N · audit/N
 //!   deploy/…  ledger/…    what a deployment or an enrolment leaves for the next one (controller::Store)
+//!   put-back              switches that are to be put back to the plan
 //!   addresses             where learned addresses were last
 //! ```
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use controller::{Error as ControllerError, Store};
 use enrol::kept::{KeptLedger, parse_ledger, write_ledger};
@@ -42,6 +47,7 @@ const AUDIT_MAX: u64 = 10_000;
 const TARGET: &str = "target";
 const DELIVERIES: &str = "count/delivery";
 const ADDRESSES: &str = "addresses";
+const DUE_BACK: &str = "put-back";
 const JOURNAL: &str = "deploy/journal";
 const GENERATION: &str = "deploy/generation";
 const CLAIMS: &str = "deploy/claims";
@@ -304,6 +310,17 @@ impl Archive {
         if entry.id > AUDIT_MAX {
             self.records.commit(&[], &[Change::delete(key("audit", entry.id - AUDIT_MAX))])?;
         }
+        Ok(())
+    }
+
+    /// Switches that are to be put back to the plan.
+    pub fn due_back(&self) -> Result<BTreeSet<String>, ArchiveError> {
+        Ok(self.document(DUE_BACK)?.map(|(switches, _)| switches).unwrap_or_default())
+    }
+
+    /// Keeps which switches are to be put back.
+    pub fn keep_due_back(&self, switches: &BTreeSet<String>) -> Result<(), ArchiveError> {
+        self.records.commit(&[], &[Change::put(DUE_BACK, json(switches))])?;
         Ok(())
     }
 

@@ -15,12 +15,16 @@ use std::{
 };
 
 use controller::{
-    AddressesMode, AddressesRequest, CancellationToken, ConnectOptions, DeployRequest, Fabric, Monitor, StandbyRequest,
-    Start, Store as _, Trial, Unconfirmable, Words, deploy, keep_addresses, stand_by,
+    AddressesMode, AddressesRequest, CancellationToken, ConnectOptions, DeployRequest, DeployResult, Fabric, Monitor,
+    StandbyRequest, Start, Store as _, Trial, Unconfirmable, Words, deploy, keep_addresses, stand_by,
 };
 use drivers::credentials::Keyring;
 use fabric::{HostId, Mac, Plan, VlanId};
-use rollout::{addresses::with_learned, deploy::Precedence, standby::Standby};
+use rollout::{
+    addresses::with_learned,
+    deploy::{Outcome, Precedence, Reason},
+    standby::Standby,
+};
 
 use crate::{
     core::ladder::Reaction,
@@ -271,31 +275,60 @@ fn request<'a>(plan: &'a Plan, since: Option<&'a Plan>, start: Start) -> DeployR
 /// Brings the switches to a target.
 fn bring(manager: &Manager, (target, plan, since): (&Target, &Plan, Option<&Plan>), reach: &Reach) -> Deployed {
     tracing::info!(target = target.number, "deploying");
-    let start = match manager.archive().journal() {
-        Ok(Some(_)) => Start::Resume,
-        Ok(None) => Start::Fresh,
-        Err(error) => return Deployed::Badly(error.words()),
+    let done = match attempt(manager, plan, since, reach) {
+        // What was interrupted cannot go on as this change under traffic.
+        Ok(DeployResult::Ended(_, Outcome::Refused(Reason::OtherChange))) => attempt(manager, plan, None, reach),
+        done => done,
     };
-    run(manager, &request(plan, since, start), reach)
+    end_of(manager, done)
 }
 
 /// Deploys a plan once more for switches that differ from it.
 fn put_back(manager: &Manager, plan: &Plan, switches: &BTreeSet<String>, reach: &Reach) {
     let names: Vec<&str> = switches.iter().map(String::as_str).collect();
     tracing::info!("putting back {}", names.join(", "));
-    manager.putting_back(switches);
+    if let Err(error) = manager.putting_back(switches) {
+        manager.store_failed(&error);
+        manager.wait_for_stop(AGAIN);
+        return;
+    }
     let words = |kind, text| Words { kind, subject: Some(names.join(", ")), text };
-    let told = match run(manager, &request(plan, None, Start::Fresh), reach) {
+    let told = match end_of(manager, attempt(manager, plan, None, reach)) {
         Deployed::Well => words("put-back", format!("{} put back to the plan", names.join(", "))),
         Deployed::Badly(why) => words("waits", format!("{} not put back: {why}", names.join(", "))),
+        // It goes on after the next start.
         Deployed::Interrupted => return,
     };
+    if let Err(error) = manager.put_back_ended(switches) {
+        manager.store_failed(&error);
+    }
     say(manager, "drift", &told);
 }
 
-fn run(manager: &Manager, request: &DeployRequest<'_>, reach: &Reach) -> Deployed {
+/// Deploys a plan, beginning where an interrupted deployment stopped, if there is one.
+fn attempt(
+    manager: &Manager,
+    plan: &Plan,
+    since: Option<&Plan>,
+    reach: &Reach,
+) -> Result<DeployResult, controller::Error> {
+    let done = attempt_once(manager, plan, since, reach)?;
+    let DeployResult::OtherJournal(why) = &done else { return Ok(done) };
+    // Other switches were left in the middle of a change than these: nothing of it can be gone on with. All ports of these go down first.
+    let place = manager.archive().set_aside()?;
+    tracing::warn!("{}; its journal is now {place}", why.sentence());
+    attempt_once(manager, plan, None, reach)
+}
+
+fn attempt_once(
+    manager: &Manager,
+    plan: &Plan,
+    since: Option<&Plan>,
+    reach: &Reach,
+) -> Result<DeployResult, controller::Error> {
+    let start = if manager.archive().journal()?.is_some() { Start::Resume } else { Start::Fresh };
     let (token, over) = (CancellationToken::default(), CancellationToken::default());
-    let done = thread::scope(|scope| {
+    thread::scope(|scope| {
         scope.spawn(|| {
             while !over.is_cancelled() && !manager.is_stopping() {
                 thread::sleep(MOMENT);
@@ -306,19 +339,20 @@ fn run(manager: &Manager, request: &DeployRequest<'_>, reach: &Reach) -> Deploye
         });
         let reached = (&reach.keyring, &reach.options);
         let mut tell = |event: controller::DeployEvent<'_>| tracing::debug!(?event, "deployment");
-        let done = deploy(request, reached, manager.archive(), &token, &mut tell);
+        let done = deploy(&request(plan, since, start), reached, manager.archive(), &token, &mut tell);
         over.cancel();
         done
-    });
+    })
+}
+
+fn end_of(manager: &Manager, done: Result<DeployResult, controller::Error>) -> Deployed {
     match done {
-        Ok(controller::DeployResult::Ended(surveyed, outcome)) => {
-            match outcome_words(&surveyed.route.topology, &outcome) {
-                Ok(()) => Deployed::Well,
-                Err(_) if manager.is_stopping() => Deployed::Interrupted,
-                Err(why) => Deployed::Badly(why),
-            }
-        }
-        Ok(controller::DeployResult::Interrupted) => Deployed::Interrupted,
+        Ok(DeployResult::Ended(surveyed, outcome)) => match outcome_words(&surveyed.route.topology, &outcome) {
+            Ok(()) => Deployed::Well,
+            Err(_) if manager.is_stopping() => Deployed::Interrupted,
+            Err(why) => Deployed::Badly(why),
+        },
+        Ok(DeployResult::Interrupted) => Deployed::Interrupted,
         Ok(refused) => Deployed::Badly(refusal_words(&refused)),
         Err(error) => Deployed::Badly(error.words()),
     }

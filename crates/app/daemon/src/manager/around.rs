@@ -20,6 +20,8 @@ pub struct Absent {
     pub topology: Topology,
     /// Their names.
     pub switches: BTreeSet<String>,
+    /// The newest target whose plan has them.
+    target: Option<u64>,
 }
 
 impl Absent {
@@ -30,7 +32,9 @@ impl Absent {
             return Ok(None);
         }
         let base = archive.plan(&proposal.base)?;
-        Ok(base.map(|base| Self { topology: base.topology, switches: proposal.absent.into_iter().collect() }))
+        let with_them = archive.targets()?.into_iter().rev().find(|target| target.plan == proposal.base);
+        let (target, switches) = (with_them.map(|target| target.number), proposal.absent.into_iter().collect());
+        Ok(base.map(|base| Self { topology: base.topology, switches, target }))
     }
 
     /// What is said of each, while it is not in the plan.
@@ -45,7 +49,12 @@ impl Absent {
             let (message, remedy) = match answering.contains(switch) {
                 true => (
                     format!("{switch} answers again, and is not in the plan"),
-                    "approve the plan with it: espalierd proposals".to_owned(),
+                    match self.target {
+                        Some(target) => format!(
+                            "approve the plan with it (espalierd proposals); if that was withdrawn, espalierd rollback {target}"
+                        ),
+                        None => "approve the plan with it: espalierd proposals".to_owned(),
+                    },
                 ),
                 false => (
                     format!("{switch} is not in the plan: it was down when the plan was made"),

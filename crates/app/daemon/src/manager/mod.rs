@@ -11,6 +11,7 @@ mod around;
 mod deliveries;
 mod maintenance;
 mod proposals;
+mod put_back;
 mod traffic;
 
 use std::{
@@ -22,7 +23,8 @@ use std::{
 
 use controller::{StatusReport, Words};
 use fabric::{LinkId, Plan, SwitchId};
-use rollout::diagnose::{Cause, Diagnosis, Urgency};
+use rollout::diagnose::{Cause, Diagnosis, Remedy, Sight, Urgency};
+use switch_model::driver::Fault;
 use thiserror::Error;
 
 use crate::{
@@ -153,8 +155,8 @@ struct Inner {
     events: EventLog,
     drift: DriftGuard,
     put_back: BTreeSet<String>,
-    /// Switches that somebody asked to put back.
-    asked_back: BTreeSet<String>,
+    /// Switches that somebody asked to put back, and those that are being put back; kept in the archive.
+    due_back: BTreeSet<String>,
     /// What has failed without a stored answer, by the last poll.
     failed: Parts,
     /// Switches of the plan that did not answer at the last poll.
@@ -215,6 +217,7 @@ impl Manager {
         }
         inner.absent = inner.held.as_ref().map_or(Ok(None), |(held, _)| Absent::of(&archive, held))?.map(Arc::new);
         inner.target = target;
+        inner.due_back = archive.due_back()?;
         inner.post(archive.deliveries()?);
         let (stream, _) = tokio::sync::broadcast::channel(STREAM_MAX);
         Ok(Self {
@@ -310,6 +313,12 @@ impl Manager {
         !idle(&mut inner)
     }
 
+    /// Waits until it is to end, at most so long.
+    pub fn wait_for_stop(&self, at_most: Duration) {
+        let inner = self.inner();
+        drop(self.due.wait_timeout_while(inner, at_most, |inner| !inner.stop));
+    }
+
     /// Waits until switches are to be looked at, at most so long.
     pub fn wait_for_look(&self, at_most: Duration) {
         let inner = self.inner();
@@ -372,36 +381,6 @@ impl Manager {
             maintenance: None,
         });
         self.record(&mut inner, now_s, failed.into_iter().collect(), &|kind| kind == kinds::DEPLOYMENT)
-    }
-
-    /// Takes that switches are being put back, so that it happens once.
-    pub fn putting_back(&self, switches: &BTreeSet<String>) {
-        let now_s = self.now_s();
-        let mut inner = self.inner();
-        for switch in switches {
-            inner.drift.put_back(now_s, switch);
-            inner.put_back.remove(switch);
-            inner.asked_back.remove(switch);
-        }
-    }
-
-    /// Has a switch put back to the plan, whoever changed it.
-    ///
-    /// # Errors
-    /// [`Refused`].
-    pub fn ask_back(&self, switch: &str, by: &str) -> Result<(), Refused> {
-        let mut inner = self.inner();
-        let Some((_, plan)) = &inner.held else {
-            return Err(Refused::Conflict("no plan is deployed yet; propose one: espalierd propose PLAN".to_owned()));
-        };
-        if plan.topology.find_switch(switch).is_none() {
-            return Err(Refused::NotFound(format!("{switch}: the plan has no switch of this name")));
-        }
-        inner.asked_back.insert(switch.to_owned());
-        drop(inner);
-        self.audit(by, &format!("asked to put {switch} back to the plan"))?;
-        self.due.notify_all();
-        Ok(())
     }
 
     // What watchers see.
@@ -603,7 +582,7 @@ impl Inner {
         }
         match &self.held {
             Some((_, plan)) => {
-                let switches: BTreeSet<String> = self.put_back.union(&self.asked_back).cloned().collect();
+                let switches: BTreeSet<String> = self.put_back.union(&self.due_back).cloned().collect();
                 match switches.is_empty() {
                     true => Job::Watch(Arc::clone(plan)),
                     false => Job::PutBack { plan: Arc::clone(plan), switches },
@@ -681,9 +660,11 @@ fn condition(
     /// Consequences that are named; the rest are counted.
     const NAMED_MAX: usize = 20;
     let held = diagnosis.cause.switch().and_then(|switch| Some(&report.seen[switch.index()].as_ref().ok()?.config));
-    // Hosts that are still to return, or are on their way, are this daemon's own business.
-    let is_own = config.ladder.stored == Reaction::Act
-        && matches!(diagnosis.cause, Cause::Lingering { .. } | Cause::Between { .. });
+    // Hosts that are still to return, or are on their way, are this daemon's own business, unless switches bear the tags of several
+    // deployments: then nobody has hosts switch over.
+    let is_of_standby = matches!(diagnosis.cause, Cause::Lingering { .. } | Cause::Between { .. });
+    let astray = if is_of_standby { other_deployment(plan, report) } else { None };
+    let is_own = config.ladder.stored == Reaction::Act && is_of_standby && astray.is_none();
     let named = diagnosis.consequences.iter().take(NAMED_MAX);
     let mut consequences: Vec<String> = named.map(|consequence| consequence.sentence(plan, held)).collect();
     if let Some(more) = diagnosis.consequences.len().checked_sub(NAMED_MAX + 1) {
@@ -703,9 +684,46 @@ fn condition(
         severity,
         message: diagnosis.sentence(plan),
         consequences,
-        remedy: diagnosis.remedy.sentence(plan).filter(|_| !is_own),
+        remedy: match astray {
+            Some(switch) => Some(put_back_command(plan, switch)),
+            None => remedy(plan, diagnosis).filter(|_| !is_own),
+        },
         maintenance: mark.map(|mark| mark.reason.clone()),
     }
+}
+
+/// What to do about a diagnosis, by this program's commands.
+fn remedy(plan: &Plan, diagnosis: &Diagnosis) -> Option<String> {
+    let topology = &plan.topology;
+    match (&diagnosis.remedy, diagnosis.cause.switch()) {
+        (Remedy::DeployAgain, Some(switch)) => Some(put_back_command(plan, switch)),
+        (Remedy::Confirm(link), switch) => {
+            let switch = switch.unwrap_or_else(|| topology.port(topology.link(*link).a).switch);
+            let link = topology.link_label(*link);
+            Some(format!("turn LLDP on at both ends of {link}, then {}", put_back_command(plan, switch)))
+        }
+        (Remedy::ResumeOrUndo, _) => Some(
+            "let the deployment end; if it has failed, espalierd retry, or espalierd rollback to an earlier target"
+                .to_owned(),
+        ),
+        (Remedy::StandbyAndRepair(link), _) => Remedy::Repair(*link).sentence(plan),
+        (remedy, _) => remedy.sentence(plan),
+    }
+}
+
+fn put_back_command(plan: &Plan, switch: SwitchId) -> String {
+    format!("espalierd put-back {}", plan.topology.switch(switch).name)
+}
+
+/// A switch whose deployment tag is not that of the newest deployment among the switches that answer.
+fn other_deployment(plan: &Plan, report: &StatusReport) -> Option<SwitchId> {
+    let tag = |seen: &Result<Sight, Fault>| Some(seen.as_ref().ok()?.mark.map(|mark| (mark.generation, mark.digest)));
+    let newest = report.seen.iter().filter_map(tag).max()?;
+    plan.topology
+        .switch_ids()
+        .zip(&report.seen)
+        .find(|(_, seen)| tag(seen).is_some_and(|tag| tag != newest))
+        .map(|(switch, _)| switch)
 }
 
 fn concerns(mark: &Maintenance, subject: &str) -> bool {

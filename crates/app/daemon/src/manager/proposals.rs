@@ -158,6 +158,9 @@ impl Manager {
         let plan = self.archive.plan(&proposal.plan)?.ok_or_else(|| {
             Refused::NotFound(format!("plan {} of proposal {id} is not kept any more", short(&proposal.plan)))
         })?;
+        // Switches may hold another plan by now than when it was proposed.
+        let since = self.inner().since();
+        (proposal.way, _) = effect(since.as_deref(), &plan)?;
         proposal.state = ProposalState::Approved;
         let target = Target {
             number: parent + 1,
@@ -238,12 +241,20 @@ impl Manager {
     /// # Errors
     /// [`Refused`].
     pub fn retry(&self, by: &str) -> Result<Target, Refused> {
-        let mut inner = self.inner();
-        let failed = inner.target.clone().filter(|target| target.state == TargetState::Failed);
-        let Some(target) = failed else {
+        let (failed, plan, since) = {
+            let inner = self.inner();
+            (inner.target.clone(), inner.target_plan.clone(), inner.since())
+        };
+        let failed = failed.filter(|target| target.state == TargetState::Failed);
+        let (Some(failed), Some(plan)) = (failed, plan) else {
             return Err(Refused::Conflict("the target has not failed: there is nothing to try again".to_owned()));
         };
-        let target = Target { state: TargetState::Pending, note: None, ..target };
+        let (way, _) = effect(since.as_deref(), &plan)?;
+        let target = Target { state: TargetState::Pending, way, note: None, ..failed.clone() };
+        let mut inner = self.inner();
+        if inner.target.as_ref() != Some(&failed) {
+            return Err(Refused::Conflict("another target was set meanwhile".to_owned()));
+        }
         self.archive.update_target(&target)?;
         inner.target = Some(target.clone());
         drop(inner);

@@ -1,0 +1,250 @@
+//! Days of virtual time with random faults: cables, switches, management networks, stores and clocks fail, people interfere, and
+//! the daemon is killed at any moment, also in the middle of a write. After every change no broadcast may go round; targets follow
+//! each other; what anybody was told is so; and once all faults are over, a person who follows what the daemon says has every
+//! switch as planned again.
+//!
+//! ```text
+//!   World: faults and people, by a seed ─▶ VirtualFabric ◀─ daemon: polls, standby, deployments, one step at a time
+//!                                                              Manager, Tracker, Deployment, judge: those of the daemon
+//! ```
+//! `ESPALIERD_CHAOS=N` lives through N days; the seed of a failure is printed, and `SEED=N` runs it alone and tells it.
+
+mod daemon;
+mod fabric;
+mod flaky;
+mod loops;
+mod people;
+mod world;
+
+use std::{
+    collections::BTreeMap,
+    env,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use ::fabric::{Attachment, Plan, Policy, Resilience, SwitchSpec, Topology, TopologyBuilder, rng::Rng};
+use espalierd::{
+    archive::Archive,
+    config::{AuthorApproval, Config},
+    core::ladder::Reaction,
+    documents::TargetState,
+    manager::Manager,
+};
+
+use crate::{
+    fabric::VirtualFabric,
+    people::People,
+    world::{DAY_MS, Died, World},
+};
+
+const DAYS: u64 = 1000;
+/// How often somebody looks after the day is over, and the time between.
+const LOOKS_MAX: usize = 60;
+const LOOK_MS: u64 = 60_000;
+/// For how long a daemon that has started is to write nothing, if nothing happens.
+const START_MS: u64 = 90_000;
+
+#[test]
+fn days_of_faults() {
+    if let Ok(seed) = env::var("SEED") {
+        let counts = day(seed.parse().expect("SEED is a number"), true);
+        println!("{counts:?}");
+        return;
+    }
+    let days: u64 = env::var("ESPALIERD_CHAOS").map_or(DAYS, |days| days.parse().expect("ESPALIERD_CHAOS is a number"));
+    let (next, failed) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    let total = Mutex::new(BTreeMap::<&'static str, u64>::new());
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::SeqCst);
+                    if seed >= days {
+                        return;
+                    }
+                    match catch_unwind(AssertUnwindSafe(|| day(seed, false))) {
+                        Ok(counts) => {
+                            let mut total = total.lock().expect("adding does not panic");
+                            counts.into_iter().for_each(|(what, count)| *total.entry(what).or_default() += count);
+                        }
+                        Err(_) => failed.lock().expect("adding does not panic").push(seed),
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().expect("nobody panicked with it");
+    let total = total.into_inner().expect("nobody panicked with it");
+    println!("{days} days: {total:#?}");
+    assert!(failed.is_empty(), "seeds that failed: {failed:?}; SEED=N cargo test -p espalierd --test chaos tells one");
+    for what in [
+        "deployments",
+        "deployments that failed",
+        "switches put back",
+        "PVIDs written by standby",
+        "starts that wrote nothing",
+    ] {
+        assert!(total.contains_key(what) || days < 100, "{what} did not come up");
+    }
+}
+
+/// Small fabrics, and plans for each.
+fn fabrics() -> &'static [(Topology, Arc<Vec<Plan>>)] {
+    static FABRICS: OnceLock<Vec<(Topology, Arc<Vec<Plan>>)>> = OnceLock::new();
+    let cablings: [&[(usize, usize)]; 3] = [
+        &[(0, 1), (1, 2), (2, 3), (3, 0)],
+        &[(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)],
+        &[(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (1, 3), (0, 2)],
+    ];
+    FABRICS.get_or_init(|| {
+        let one = |links: &&[(usize, usize)]| {
+            let topology = topology(links);
+            let policies = [
+                Policy { resilience: Resilience::OneLink, ..Policy::default() },
+                Policy::default(),
+                Policy { resilience: Resilience::OneLink, seed: 7, ..Policy::default() },
+            ];
+            let plan = |policy: &Policy| planner::plan(&topology, policy, None).expect("a plan");
+            let plans = policies.iter().map(plan).collect();
+            (topology, Arc::new(plans))
+        };
+        cablings.iter().map(one).collect()
+    })
+}
+
+fn topology(links: &[(usize, usize)]) -> Topology {
+    let mut builder = TopologyBuilder::new();
+    let count = 1 + links.iter().map(|(a, b)| *a.max(b)).max().expect("links");
+    let switches: Vec<_> = (0..count)
+        .map(|at| builder.add_switch(&format!("s{at}"), SwitchSpec::default()).expect("a new name"))
+        .collect();
+    let mut used = vec![0; count];
+    let mut port = |builder: &mut TopologyBuilder, at: usize| {
+        used[at] += 1;
+        builder.add_port(switches[at], &format!("p{}", used[at])).expect("a new port")
+    };
+    for (a, b) in links {
+        let (a, b) = (port(&mut builder, *a), port(&mut builder, *b));
+        builder.add_link(a, b, 1_000_000_000).expect("free ports");
+    }
+    for at in 0..count {
+        let port = port(&mut builder, at);
+        let mac = ::fabric::Mac::new([2, 0, 0, 0, 0, at as u8]);
+        builder.add_host(&format!("h{at}"), mac, port, 1_000_000_000, None).expect("a free port");
+    }
+    builder.finish().expect("a sound topology")
+}
+
+fn day(seed: u64, verbose: bool) -> BTreeMap<&'static str, u64> {
+    let mut rng = Rng::new(seed);
+    let (topology, plans) = &fabrics()[rng.below(fabrics().len())];
+    let mut config = Config::default();
+    config.ladder.drift = if rng.below(2) == 0 { Reaction::Act } else { Reaction::Report };
+    config.approval.needed = 1 + rng.below(2);
+    if rng.below(4) == 0 {
+        config.approval.author = AuthorApproval::Forbidden;
+    }
+    let people = People::new(Arc::clone(plans));
+    let mut world = World::new(VirtualFabric::new(topology), people, rng, verbose);
+    let archive = Archive::new(Arc::new(world.records.clone()));
+    let mut is_first = true;
+    let mut until_ms = 0;
+    while world.now_ms() < DAY_MS {
+        world.pass_without_daemon(until_ms);
+        let opened = Manager::open(archive.clone(), config.clone(), world.clock());
+        let Ok(manager) = opened else {
+            // The store does not answer; systemd starts the daemon again.
+            until_ms = world.now_ms() + 5_000;
+            continue;
+        };
+        if is_first {
+            is_first = false;
+            world.people.propose(&manager, 0, "carol");
+            for who in ["ada", "bob"] {
+                world.people.approve(&manager, 1, who);
+            }
+        }
+        let lived = quiet_start(&mut world, &manager, &archive)
+            .and_then(|()| daemon::run(&mut world, &manager, &|world| world.now_ms() >= DAY_MS));
+        match lived {
+            Ok(()) => break,
+            Err(died) => until_ms = died.until_ms,
+        }
+        drop(manager);
+        world.count("daemons that ended");
+        if archive.target().is_ok() {
+            world.people.check(&archive);
+        }
+    }
+    world.say(|| "the day is over".to_owned());
+    world.heal();
+    world.people.check(&archive);
+    recover(&mut world, &archive, &config);
+    world.people.check(&archive);
+    world.counts
+}
+
+/// A daemon that starts and finds everything as planned writes nothing.
+fn quiet_start(world: &mut World, manager: &Manager, archive: &Archive) -> Result<(), Died> {
+    let is_as_planned = || {
+        let target = archive.target().ok().flatten().filter(|target| target.state == TargetState::Deployed)?;
+        let plan = archive.plan(&target.plan).ok().flatten()?;
+        let due = archive.due_back().ok()?;
+        (due.is_empty() && daemon::holds(world, &plan)).then_some(())
+    };
+    if is_as_planned().is_none() || world.fabric.topology.link_ids().any(|link| world.fabric.is_cut(link)) {
+        return Ok(());
+    }
+    let (disturbed_ms, writes, until_ms) = (world.disturbed_ms, world.fabric.writes, world.now_ms() + START_MS);
+    daemon::run(world, manager, &|world| world.now_ms() >= until_ms.min(DAY_MS) || world.disturbed_ms > disturbed_ms)?;
+    if world.disturbed_ms == disturbed_ms {
+        assert_eq!(world.fabric.writes, writes, "a daemon that was started again wrote to switches");
+        world.count("starts that wrote nothing");
+    }
+    Ok(())
+}
+
+/// Somebody follows what the daemon says until nothing is wrong.
+fn recover(world: &mut World, archive: &Archive, config: &Config) {
+    let manager = Manager::open(archive.clone(), config.clone(), world.clock()).expect("the store works");
+    for look in 0..LOOKS_MAX {
+        let until_ms = world.now_ms() + LOOK_MS;
+        let _ = daemon::run(world, &manager, &|world| world.now_ms() >= until_ms);
+        let mut told = Vec::new();
+        let is_well = world.people.attend(&manager, &mut |what| told.push(what));
+        world.disturbed_ms = world.now_ms();
+        for what in &told {
+            world.say(|| what.clone());
+        }
+        if is_well {
+            let Some((_, plan)) = held(archive) else { panic!("no plan is held") };
+            let missing = daemon::left_out(world, &plan);
+            assert!(missing.is_empty(), "the plan still leaves out {missing:?}");
+            assert!(daemon::holds(world, &plan), "every switch holds the plan");
+            assert!(connects(world), "hosts reach each other's switches");
+            return;
+        }
+        assert!(look + 1 < LOOKS_MAX, "something is still wrong after {LOOKS_MAX} min: {told:?}");
+    }
+}
+
+fn held(archive: &Archive) -> Option<(u64, Plan)> {
+    let target = archive.target().expect("the store works")?;
+    Some((target.number, archive.plan(&target.plan).expect("the store works")?))
+}
+
+/// Whether every port with a host carries.
+fn connects(world: &World) -> bool {
+    let topology = &world.fabric.topology;
+    let is_host = |port: &::fabric::PortId| matches!(topology.port(*port).attachment, Attachment::Host(_));
+    topology
+        .switch_ids()
+        .flat_map(|switch| topology.port_ids(switch))
+        .filter(is_host)
+        .all(|port| world.fabric.carries(port))
+}
