@@ -92,6 +92,7 @@ const RULES: &[Rule] = &[
         name: "controller",
         uses: &[
             "fabric",
+            "files",
             "planner",
             "transition",
             "verify",
@@ -107,8 +108,9 @@ const RULES: &[Rule] = &[
         tests_with: &[],
         purity: Purity::Shell,
     },
-    Rule { name: "tls-client", uses: &[], tests_with: &[], purity: Purity::Shell },
-    Rule { name: "records", uses: &["tls-client"], tests_with: &[], purity: Purity::Shell },
+    Rule { name: "tls", uses: &["files"], tests_with: &[], purity: Purity::Shell },
+    Rule { name: "api-client", uses: &["files", "tls"], tests_with: &[], purity: Purity::Shell },
+    Rule { name: "records", uses: &["tls"], tests_with: &[], purity: Purity::Shell },
     Rule {
         name: "espalierd",
         uses: &[
@@ -122,7 +124,8 @@ const RULES: &[Rule] = &[
             "enrol",
             "controller",
             "records",
-            "tls-client",
+            "tls",
+            "api-client",
             "rack",
         ],
         tests_with: &["bridge-mib", "snmp", "switchd"],

@@ -8,6 +8,7 @@
 use std::{
     fs,
     io::{self, Read as _, Write},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     string::FromUtf8Error,
 };
@@ -37,6 +38,14 @@ pub enum ReadError {
         path: PathBuf,
         /// Where it is not.
         why: FromUtf8Error,
+    },
+    /// Others can read or have written what is to be secret.
+    #[error("{0}: {why} {0}", path.display())]
+    NotPrivate {
+        /// The file.
+        path: PathBuf,
+        /// Why, and the command that mends it, less the file's name.
+        why: String,
     },
 }
 
@@ -70,6 +79,34 @@ pub fn read(path: &Path) -> Result<Vec<u8>, ReadError> {
     let read = fs::File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
     read.map_err(|why| ReadError::Io { path: path.to_owned(), why })?;
     Ok(bytes)
+}
+
+/// Reads a secret, from a file that nobody else can read or has written; `what` names it in messages. The file is opened once, so
+/// what is judged is what is read. At most [`FILE_BYTES_MAX`] bytes.
+///
+/// # Errors
+/// If it cannot be read, or others can read or change it.
+pub fn read_private(path: &Path, what: &str) -> Result<Vec<u8>, ReadError> {
+    let io = |why| ReadError::Io { path: path.to_owned(), why };
+    let file = fs::File::open(path).map_err(io)?;
+    let metadata = file.metadata().map_err(io)?;
+    is_private(what, (metadata.uid(), metadata.mode()), rustix::process::geteuid().as_raw())
+        .map_err(|why| ReadError::NotPrivate { path: path.to_owned(), why })?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(io)?;
+    Ok(bytes)
+}
+
+/// Whether a file of this owner and mode holds what only user `us` has written and can read; if not, why, and the command that
+/// mends it, less the file's name. Root's files are trusted: root can do anything anyway.
+fn is_private(what: &str, (owner, mode): (u32, u32), us: u32) -> Result<(), String> {
+    if owner != us && owner != 0 {
+        return Err(format!("user {owner} owns {what} and can change what is read; chown {us}"));
+    }
+    if mode & 0o077 != 0 {
+        return Err(format!("others can read {what}; chmod 600"));
+    }
+    Ok(())
 }
 
 /// The content of a file as text.
@@ -180,6 +217,23 @@ mod tests {
         assert_eq!((fs::read_to_string(&path).expect("a file").as_str(), folder.names().len()), ("old", 1));
         write(&path, |out| out.write_all(b"new")).expect("it is written");
         assert_eq!((read_text(&path).expect("a text").as_str(), folder.names().len()), ("new", 1));
+    }
+
+    #[test]
+    fn a_secret_is_of_its_owner_alone() {
+        for (owner, mode, us) in
+            [(1000, 0o100_600, 1000), (1000, 0o100_400, 1000), (0, 0o100_600, 1000), (0, 0o100_700, 0)]
+        {
+            assert_eq!(is_private("it", (owner, mode), us), Ok(()), "{owner} {mode:o} {us}");
+        }
+        for mode in [0o100_640, 0o100_604, 0o100_620, 0o100_610, 0o100_666] {
+            let refused = is_private("it", (1000, mode), 1000);
+            assert_eq!(refused, Err("others can read it; chmod 600".to_owned()), "{mode:o}");
+        }
+        for (owner, us) in [(1001, 1000), (65_534, 0), (1000, 0)] {
+            let refused = is_private("it", (owner, 0o100_600), us);
+            assert!(refused.is_err_and(|why| why.ends_with(&format!("chown {us}"))));
+        }
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! The command line.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
+use api_client::{Endpoint, RemoteOptions, SOCKET};
 use clap::{Args, Parser, Subcommand};
 
 /// The controller of an Espalier fabric: watches switches, acts as its ladder says, proposes the rest.
@@ -10,7 +14,8 @@ use clap::{Args, Parser, Subcommand};
     name = "espalierd",
     version,
     after_help = "Examples:\n  espalierd run --config /etc/espalierd/espalierd.toml\n  \
-    espalierd propose plan.json --reason 'first plan'\n  espalierd approve 1\n  espalierd status\n\n\
+    espalierd propose plan.json --reason 'first plan'\n  espalierd approve 1\n  espalierd status\n  \
+    espalierd status --controller https://controller.example.org:7434 --token-file token --ca ca.pem\n\n\
     Exit codes: 0 fine, 1 something needs a person or the daemon refuses, 2 usage or bad input."
 )]
 pub(crate) struct Cli {
@@ -194,12 +199,39 @@ pub(crate) struct ConfigFile {
 /// Whom to ask, and how to print.
 #[derive(Args)]
 pub(crate) struct Ask {
-    /// Socket of the daemon.
-    #[arg(long, value_name = "PATH", default_value = "/run/espalierd/espalierd.sock")]
-    pub(crate) socket: PathBuf,
+    /// Socket of the daemon on this machine [default: /run/espalierd/espalierd.sock].
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["controller", "token_file", "ca"])]
+    socket: Option<PathBuf>,
+    /// URL of the daemon, such as https://controller.example.org:7434, instead of a socket [env: ESPALIER_CONTROLLER].
+    #[arg(long, value_name = "URL")]
+    controller: Option<String>,
+    /// File of the token to show to --controller, mode 0600 [env: ESPALIER_TOKEN_FILE].
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// CA certificates that the daemon's is signed by (PEM) [env: ESPALIER_CA] [default: the system's].
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
     /// Print JSON for machines instead of text for people.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl Ask {
+    /// Where the daemon's API is.
+    ///
+    /// # Errors
+    /// A message that names the option or the file, and the way out.
+    pub(crate) fn endpoint(&self) -> Result<Endpoint, String> {
+        let remote = RemoteOptions {
+            controller: self.controller.clone(),
+            token_file: self.token_file.clone(),
+            ca: self.ca.clone(),
+        };
+        match &self.socket {
+            Some(socket) => Ok(Endpoint::Socket(socket.clone())),
+            None => Endpoint::new(Path::new(SOCKET), &remote.or_environment(&|name| std::env::var(name).ok())?),
+        }
+    }
 }
 
 /// Something that has a number.

@@ -24,8 +24,10 @@ pub struct Config {
     pub state: PathBuf,
     /// SNMP and SSH credentials; `credentials.toml` in `$CREDENTIALS_DIRECTORY`, where systemd puts it, unless given.
     pub credentials: Option<PathBuf>,
-    /// Where the API is: paths of Unix sockets, and addresses with ports.
+    /// Where the API is: paths of Unix sockets, loopback addresses with ports, and URLs.
     pub listen: Vec<String>,
+    /// The certificate that the API shows over TLS.
+    pub tls: Option<TlsFiles>,
     /// Tokens for the API over TCP, by name; without them it only shows.
     pub tokens: Option<PathBuf>,
     /// Where the store is, if it is not a file in `state`.
@@ -64,6 +66,16 @@ pub struct StoreConfig {
     pub lease: f64,
     /// The daemon's name among the others; the machine's unless given.
     pub name: Option<String>,
+}
+
+/// Files of the API's certificate and its key, in PEM format.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The certificate, and those between it and the CA's, if there are any.
+    pub certificate: PathBuf,
+    /// Its private key, which others must not be able to read.
+    pub key: PathBuf,
 }
 
 /// How switches are asked.
@@ -153,6 +165,7 @@ impl Default for Config {
             state: PathBuf::from("/var/lib/espalierd"),
             credentials: None,
             listen: vec!["/run/espalierd/espalierd.sock".to_owned()],
+            tls: None,
             tokens: None,
             store: StoreConfig::default(),
             snmp: Snmp::default(),
@@ -313,7 +326,12 @@ impl Config {
             }
         }
         for place in &self.listen {
-            Listen::parse(place).map_err(|why| format!("listen: {why}"))?;
+            let parsed = Listen::parse(place).map_err(|why| format!("listen: {why}"))?;
+            if matches!(parsed, Listen::Tls(_)) && self.tls.is_none() {
+                return Err(format!(
+                    "listen: {place:?} needs a certificate: add [tls] with certificate = \"FILE\" and key = \"FILE\""
+                ));
+            }
         }
         Ok(())
     }
@@ -348,20 +366,35 @@ pub enum Listen {
     Unix(PathBuf),
     /// An address, whose users have tokens.
     Tcp(SocketAddr),
+    /// The same, over TLS.
+    Tls(SocketAddr),
 }
 
 impl Listen {
-    /// Parses a path or an address with a port.
+    /// Parses a path, a loopback address with a port, or a URL.
     ///
     /// # Errors
-    /// A message that names what was found.
+    /// A message that names what was found, and the way out.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.starts_with('/') || text.starts_with('.') {
             return Ok(Self::Unix(PathBuf::from(text)));
         }
-        text.parse().map(Self::Tcp).map_err(|_| {
-            format!("{text:?} is neither a path, such as \"/run/espalierd/espalierd.sock\", nor an address with a port, such as \"127.0.0.1:7433\"")
-        })
+        let (scheme, rest) = text.split_once("://").map_or((None, text), |(scheme, rest)| (Some(scheme), rest));
+        let address: Option<SocketAddr> = rest.strip_suffix('/').unwrap_or(rest).parse().ok();
+        match (scheme, address) {
+            (Some("https"), Some(address)) => Ok(Self::Tls(address)),
+            (Some("http"), Some(address)) => Ok(Self::Tcp(address)),
+            (None, Some(address)) if address.ip().is_loopback() => Ok(Self::Tcp(address)),
+            (None, Some(_)) => Err(format!(
+                "{text:?} is reached from other machines, and tokens would cross the network unencrypted: write \"https://{text}\" \
+                 and [tls], or \"http://{text}\" where a reverse proxy encrypts, or an address of this machine alone, such as \
+                 \"127.0.0.1:7433\""
+            )),
+            _ => Err(format!(
+                "{text:?} is neither a path, such as \"/run/espalierd/espalierd.sock\", nor an address with a port, such as \
+                 \"127.0.0.1:7433\" or \"https://0.0.0.0:7434\""
+            )),
+        }
     }
 }
 
@@ -389,6 +422,9 @@ mod tests {
             ("\n\nintervall = 3\n", "3: unknown field `intervall`"),
             ("[watch]\ncounters = 0.1\n", " watch.counters = 0.1: write a number of seconds from 1 to 3600"),
             ("listen = [\"localhost\"]\n", " listen: \"localhost\" is neither a path"),
+            ("listen = [\"0.0.0.0:7433\"]\n", " listen: \"0.0.0.0:7433\" is reached from other machines"),
+            ("listen = [\"https://[::]:7434\"]\n", " listen: \"https://[::]:7434\" needs a certificate: add [tls]"),
+            ("[tls]\nkey = \"x\"\n", "1: missing field `certificate`"),
             ("listen = []\n", " listen names no address"),
             ("state = \"x\n", "1: "),
         ] {
@@ -401,6 +437,11 @@ mod tests {
     fn a_place_to_listen_is_a_path_or_an_address() {
         assert_eq!(Listen::parse("./d.sock"), Ok(Listen::Unix("./d.sock".into())));
         assert_eq!(Listen::parse("[::1]:7433"), Ok(Listen::Tcp("[::1]:7433".parse().expect("an address"))));
-        assert!(Listen::parse("7433").is_err());
+        let address = |text: &str| text.parse().expect("an address");
+        assert_eq!(Listen::parse("http://192.0.2.1:80"), Ok(Listen::Tcp(address("192.0.2.1:80"))));
+        assert_eq!(Listen::parse("https://0.0.0.0:7434/"), Ok(Listen::Tls(address("0.0.0.0:7434"))));
+        for text in ["7433", "https://localhost:7434", "ftp://127.0.0.1:21", "192.0.2.1:7433", "https://"] {
+            assert!(Listen::parse(text).is_err(), "{text}");
+        }
     }
 }

@@ -17,6 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use api_client::{Ask, Endpoint};
 use fabric::{
     LinkId, Plan, Policy, Resilience, SwitchId, Topology,
     format::{
@@ -33,7 +34,6 @@ use signal_hook::{
 };
 
 use crate::{
-    client::{self, Ask},
     documents::{Event, Proposal, Status, TargetState},
     show,
 };
@@ -194,9 +194,9 @@ fn read_lines(sender: mpsc::Sender<String>) {
 
 /// Proposes and approves the first plan, and waits until all switches hold it. False if it was asked to quit meanwhile.
 fn bring_up(folder: &Folder, daemon: &mut Daemon, actions: &mpsc::Receiver<String>) -> Result<bool, String> {
-    let socket = folder.socket();
+    let endpoint = Endpoint::Socket(folder.socket());
     let since = Instant::now();
-    while client::document::<Status>(&socket, Ask::get("/v1/status")).is_err() {
+    while endpoint.document::<Status>(Ask::get("/v1/status")).is_err() {
         daemon.check(folder)?;
         if since.elapsed() > START_MAX {
             return Err(format!("espalierd does not answer; it says:\n{}", folder.log()));
@@ -204,12 +204,12 @@ fn bring_up(folder: &Folder, daemon: &mut Daemon, actions: &mpsc::Receiver<Strin
         thread::sleep(MOMENT);
     }
     let text = fs::read(folder.path.join("plan.json")).map_err(|error| folder.in_it(&error))?;
-    let first: Proposal = client::document(&socket, Ask::post("/v1/proposals?reason=first%20plan", text))?;
+    let first: Proposal = endpoint.document(Ask::post("/v1/proposals?reason=first%20plan", text))?;
     let path = format!("/v1/proposals/{}/approve", first.id);
-    client::document::<Proposal>(&socket, Ask::post(&path, Vec::new()))?;
+    endpoint.document::<Proposal>(Ask::post(&path, Vec::new()))?;
     let since = Instant::now();
     loop {
-        let status: Status = client::document(&socket, Ask::get("/v1/status"))?;
+        let status: Status = endpoint.document(Ask::get("/v1/status"))?;
         match status.target.map(|target| (target.state, target.note)) {
             Some((TargetState::Deployed, _)) if status.polled_s.is_some() => {
                 say(&format!("{} of {} switches hold the plan", status.as_planned, status.switches));
@@ -230,10 +230,10 @@ fn bring_up(folder: &Folder, daemon: &mut Daemon, actions: &mpsc::Receiver<Strin
 
 /// Prints what happens, until the daemon ends.
 fn follow(folder: &Folder) {
-    let socket = folder.socket();
+    let endpoint = Endpoint::Socket(folder.socket());
     thread::spawn(move || {
         // It ends with the daemon.
-        let _ = client::follow(&socket, &mut |change, event| {
+        let _ = endpoint.follow("/v1/events/stream", &mut |change, event| {
             if let Ok(event) = serde_json::from_str::<Event>(event) {
                 show::change(change, &event).iter().for_each(|line| say(line));
             }
@@ -261,7 +261,7 @@ impl Folder {
         folder.write(
             "espalierd.toml",
             format!(
-                "state = \"{at}/state\"\ncredentials = \"{at}/credentials.toml\"\nlisten = [\"{at}/socket\", \"{page}\"]\n\n\
+                "state = \"{at}/state\"\ncredentials = \"{at}/credentials.toml\"\nlisten = [\"{at}/socket\", \"http://{page}\"]\n\n\
                  [snmp]\nport = {port}\n\n[watch]\ncounters = {counters:?}\nhold = 2\n"
             )
             .as_bytes(),

@@ -9,11 +9,9 @@
 
 pub mod api;
 pub mod archive;
-pub mod client;
 pub mod config;
 pub mod core;
 pub mod demo;
-pub mod documents;
 pub mod leader;
 pub mod manager;
 pub mod notify;
@@ -21,3 +19,6 @@ pub mod outcome;
 pub mod service;
 pub mod show;
 pub mod work;
+
+/// What the store keeps and the API shows.
+pub use api_client::documents;

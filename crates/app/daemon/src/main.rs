@@ -10,13 +10,15 @@ use std::{
     process::ExitCode,
 };
 
+use api_client::{Ask as Question, encoded};
 use clap::{CommandFactory as _, Parser as _};
 use espalierd::{
-    api::routes::{MaintenanceRequest, openapi},
-    client::{self, Ask as Question, encoded},
+    api::routes::openapi,
     config::Config,
     demo::{DemoRequest, demo},
-    documents::{AuditEntry, Delivery, Event, Maintenance, Proposal, ProposalState, Status, Target},
+    documents::{
+        AuditEntry, Delivery, Event, Maintenance, MaintenanceRequest, Proposal, ProposalState, Status, Target,
+    },
     service::{self, Checked},
     show,
 };
@@ -110,19 +112,19 @@ fn show<T: Serialize>(asked: &Ask, document: &T, lines: impl FnOnce(&T) -> Vec<S
 
 fn ask(command: Command) -> Result<ExitCode, String> {
     let post_proposal = |Numbered { ask, .. }: &Numbered, path: String| -> Result<ExitCode, String> {
-        let proposal: Proposal = client::document(&ask.socket, Question::post(&path, Vec::new()))?;
+        let proposal: Proposal = ask.endpoint()?.document(Question::post(&path, Vec::new()))?;
         show(ask, &proposal, |proposal| vec![show::proposal(proposal)]);
         Ok(ExitCode::SUCCESS)
     };
     match command {
         Command::Status(ask) => {
-            let status: Status = client::document(&ask.socket, Question::get("/v1/status"))?;
+            let status: Status = ask.endpoint()?.document(Question::get("/v1/status"))?;
             let (lines, is_fine) = show::status(&status);
             show(&ask, &status, |_| lines);
             return Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) });
         }
         Command::Events { follow: false, ask } => {
-            let mut events: Vec<Event> = client::document(&ask.socket, Question::get("/v1/events"))?;
+            let mut events: Vec<Event> = ask.endpoint()?.document(Question::get("/v1/events"))?;
             events.reverse();
             show(&ask, &events, |events| events.iter().flat_map(show::event).collect());
         }
@@ -130,12 +132,14 @@ fn ask(command: Command) -> Result<ExitCode, String> {
         Command::Propose { plan, reason, ask } => {
             let text = fs::read(&plan).map_err(|error| format!("{}: {error}", plan.display()))?;
             let path = format!("/v1/proposals?reason={}", encoded(&reason));
-            let proposal: Proposal = client::document(&ask.socket, Question::post(&path, text))
+            let proposal: Proposal = ask
+                .endpoint()?
+                .document(Question::post(&path, text))
                 .map_err(|why| format!("{}: {why}", plan.display()))?;
             show(&ask, &proposal, |proposal| vec![show::proposal(proposal)]);
         }
         Command::Proposals { all, ask } => {
-            let mut proposals: Vec<Proposal> = client::document(&ask.socket, Question::get("/v1/proposals"))?;
+            let mut proposals: Vec<Proposal> = ask.endpoint()?.document(Question::get("/v1/proposals"))?;
             proposals.retain(|proposal| all || proposal.state == ProposalState::Open);
             show(&ask, &proposals, |proposals| proposals.iter().map(show::proposal).collect());
         }
@@ -147,20 +151,20 @@ fn ask(command: Command) -> Result<ExitCode, String> {
         }
         Command::Rollback(numbered) => return post_proposal(&numbered, format!("/v1/rollback/{}", numbered.number)),
         Command::Targets(ask) => {
-            let targets: Vec<Target> = client::document(&ask.socket, Question::get("/v1/targets"))?;
+            let targets: Vec<Target> = ask.endpoint()?.document(Question::get("/v1/targets"))?;
             show(&ask, &targets, |targets| targets.iter().map(show::target).collect());
         }
         Command::Retry(ask) => {
-            let target: Target = client::document(&ask.socket, Question::post("/v1/target/retry", Vec::new()))?;
+            let target: Target = ask.endpoint()?.document(Question::post("/v1/target/retry", Vec::new()))?;
             show(&ask, &target, |target| vec![show::target(target)]);
         }
         Command::PutBack { switch, ask } => {
             let path = format!("/v1/put-back/{}", encoded(&switch));
-            client::ask(&ask.socket, Question::post(&path, Vec::new()), &mut |_| {})?;
+            ask.endpoint()?.ask(Question::post(&path, Vec::new()), &mut |_| {})?;
         }
         Command::Maintain { end: Some(id), ask, .. } => {
             let path = format!("/v1/maintenance/{id}");
-            client::ask(&ask.socket, Question::delete(&path), &mut |_| {})?;
+            ask.endpoint()?.ask(Question::delete(&path), &mut |_| {})?;
         }
         Command::Maintain { subject, reason, minutes, drain, end: None, ask } => {
             let request = MaintenanceRequest {
@@ -170,29 +174,29 @@ fn ask(command: Command) -> Result<ExitCode, String> {
                 drain,
             };
             let body = serde_json::to_vec(&request).map_err(|error| error.to_string())?;
-            let mark: Maintenance = client::document(&ask.socket, Question::post("/v1/maintenance", body))?;
+            let mark: Maintenance = ask.endpoint()?.document(Question::post("/v1/maintenance", body))?;
             show(&ask, &mark, |mark| vec![show::maintenance(mark)]);
         }
         Command::Deliveries { retry: Some(id), ask, .. } => {
             let path = format!("/v1/deliveries/{id}/retry");
-            let delivery: Delivery = client::document(&ask.socket, Question::post(&path, Vec::new()))?;
+            let delivery: Delivery = ask.endpoint()?.document(Question::post(&path, Vec::new()))?;
             show(&ask, &delivery, |delivery| vec![show::delivery(delivery)]);
         }
         Command::Deliveries { forget: Some(id), ask, .. } => {
-            client::ask(&ask.socket, Question::delete(&format!("/v1/deliveries/{id}")), &mut |_| {})?;
+            ask.endpoint()?.ask(Question::delete(&format!("/v1/deliveries/{id}")), &mut |_| {})?;
         }
         Command::Deliveries { ask, .. } => {
-            let deliveries: Vec<Delivery> = client::document(&ask.socket, Question::get("/v1/deliveries"))?;
+            let deliveries: Vec<Delivery> = ask.endpoint()?.document(Question::get("/v1/deliveries"))?;
             show(&ask, &deliveries, |deliveries| deliveries.iter().map(show::delivery).collect());
         }
         Command::Audit(ask) => {
-            let mut entries: Vec<AuditEntry> = client::document(&ask.socket, Question::get("/v1/audit"))?;
+            let mut entries: Vec<AuditEntry> = ask.endpoint()?.document(Question::get("/v1/audit"))?;
             entries.reverse();
             show(&ask, &entries, |entries| entries.iter().map(show::audit).collect());
         }
         Command::Backup { file, ask } => {
             let mut bytes = Vec::new();
-            client::ask(&ask.socket, Question::get("/v1/backup"), &mut |part| bytes.extend_from_slice(part))?;
+            ask.endpoint()?.ask(Question::get("/v1/backup"), &mut |part| bytes.extend_from_slice(part))?;
             fs::write(&file, bytes).map_err(|error| format!("{}: {error}", file.display()))?;
         }
         Command::Run(_)
@@ -208,7 +212,7 @@ fn ask(command: Command) -> Result<ExitCode, String> {
 
 /// Prints changes of events as they come.
 fn follow(asked: &Ask) -> Result<(), String> {
-    client::follow(&asked.socket, &mut |change, event| {
+    asked.endpoint()?.follow("/v1/events/stream", &mut |change, event| {
         if asked.json {
             let _ = writeln!(io::stdout(), "{{\"change\":\"{change}\",\"event\":{event}}}");
         } else if let Ok(event) = serde_json::from_str::<Event>(event) {

@@ -21,6 +21,7 @@ use rustix::{
     io::Errno,
     process::geteuid,
 };
+use rustls::ServerConfig;
 use sd_notify::NotifyState;
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
@@ -33,6 +34,7 @@ use crate::{
         routes::{Shared, router},
         serve::Serving,
         standby,
+        tls::ServerCertificate,
     },
     archive::Archive,
     config::{Config, Listen},
@@ -55,6 +57,7 @@ pub struct Checked {
     reach: Reach,
     tokens: Tokens,
     receivers: Vec<Receiver>,
+    tls: Option<Arc<ServerConfig>>,
 }
 
 fn env(name: &str) -> Option<String> {
@@ -73,7 +76,9 @@ impl Checked {
         let tokens = config.tokens.as_deref().map_or_else(|| Ok(Tokens::default()), Tokens::read)?;
         let receivers = config.notify.iter().map(Receiver::new).collect::<Result<_, _>>();
         let receivers = receivers.map_err(|why| format!("{}: {why}", path.display()))?;
-        Ok(Self { config, reach, tokens, receivers })
+        let tls = config.tls.as_ref().map(|files| tls::server_config(&files.certificate, &files.key)).transpose();
+        let tls = tls.map_err(|error| error.to_string())?;
+        Ok(Self { config, reach, tokens, receivers, tls })
     }
 }
 
@@ -140,7 +145,7 @@ pub fn run(path: &Path) -> Result<(), String> {
     };
     let etcd = EtcdRecords::open(&cluster).map_err(|error| error.to_string())?;
     let records: Arc<dyn Records> = Arc::new(etcd);
-    let Some(leadership) = stand_by(&checked.config, &records, &mut signals)? else { return Ok(()) };
+    let Some(leadership) = stand_by(path, &checked, &records, &mut signals)? else { return Ok(()) };
     tracing::info!("holds the lease and is the controller");
     // Meanwhile the configuration may have changed.
     let checked = Checked::read(path)?;
@@ -149,11 +154,18 @@ pub fn run(path: &Path) -> Result<(), String> {
 }
 
 /// Waits until this daemon is to be the controller; none if it is to end.
-fn stand_by(config: &Config, records: &Arc<dyn Records>, signals: &mut Signals) -> Result<Option<Leadership>, String> {
+fn stand_by(
+    path: &Path,
+    Checked { config, tls, .. }: &Checked,
+    records: &Arc<dyn Records>,
+    signals: &mut Signals,
+) -> Result<Option<Leadership>, String> {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = config.store.name.clone().unwrap_or_else(|| host.trim().to_owned());
     let why = standby::Why::default();
-    let serving = Serving::open(&places(config)?, &standby::router(Arc::clone(&why)))?;
+    let certificate = Arc::new(ServerCertificate::default());
+    certificate.replace(tls.clone());
+    let serving = Serving::open(&places(config)?, &certificate, &standby::router(Arc::clone(&why)))?;
     // Without systemd there is nobody to tell.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
     let timeout = sd_notify::watchdog_enabled();
@@ -161,7 +173,12 @@ fn stand_by(config: &Config, records: &Arc<dyn Records>, signals: &mut Signals) 
         if timeout.is_some() {
             let _ = sd_notify::notify(&[NotifyState::Watchdog]);
         }
-        signals.pending().any(|signal| signal != SIGHUP)
+        signals.pending().any(|signal| {
+            if signal == SIGHUP {
+                read_again(path, |checked| certificate.replace(checked.tls));
+            }
+            signal != SIGHUP
+        })
     };
     let mut tell = |found: Result<&str, &str>| {
         let text = match found {
@@ -190,7 +207,7 @@ fn lease_lost(why: &str) {
 /// Is the controller until it is asked to end.
 fn control(
     path: &Path,
-    Checked { config, reach, tokens, receivers }: Checked,
+    Checked { config, reach, tokens, receivers, tls }: Checked,
     (state, store): (&State, Store),
     leadership: Option<Leadership>,
     mut signals: Signals,
@@ -207,17 +224,22 @@ fn control(
         let done: Result<(), String> = (|| {
             let manager = Manager::open(Archive::new(store.records), config, Box::new(now_s));
             let manager = Arc::new(manager.map_err(|error| error.to_string())?);
+            let traps = manager.config().watch.traps.map(trap_socket).transpose()?;
+            let configured = Configured {
+                reach: RwLock::new(Arc::new(reach)),
+                receivers: RwLock::new(Arc::new(receivers)),
+                tokens: Arc::new(RwLock::new(tokens)),
+                certificate: Arc::default(),
+            };
+            configured.certificate.replace(tls);
             let shared = Arc::new(Shared {
                 manager: Arc::clone(&manager),
                 store: store.file,
                 scratch: state.folder.clone(),
-                tokens,
+                tokens: Arc::clone(&configured.tokens),
                 own_uid: geteuid().as_raw(),
             });
-            let traps = manager.config().watch.traps.map(trap_socket).transpose()?;
-            let serving = Serving::open(&places, &router(shared))?;
-            let configured =
-                Configured { reach: RwLock::new(Arc::new(reach)), receivers: RwLock::new(Arc::new(receivers)) };
+            let serving = Serving::open(&places, &configured.certificate, &router(shared))?;
             let rng = Mutex::new(Rng::new(now_s() ^ u64::from(std::process::id())));
             let jitter = || rng.lock().unwrap_or_else(PoisonError::into_inner).unit_f64();
             tracing::info!(listen = ?manager.config().listen, "espalierd {} is ready", env!("CARGO_PKG_VERSION"));
@@ -238,7 +260,7 @@ fn control(
                             manager.stop();
                             return;
                         }
-                        reload(path, &manager, &configured);
+                        read_again(path, |checked| configured.replace(checked, &manager));
                     }
                 });
                 work(&manager, &|| configured.reach());
@@ -256,10 +278,13 @@ fn control(
     done
 }
 
-/// What the configuration in force names: how switches are reached, and the receivers of notifications.
+/// What the configuration in force names: how switches are reached, the receivers of notifications, and the API's callers and
+/// certificate.
 struct Configured {
     reach: RwLock<Arc<Reach>>,
     receivers: RwLock<Arc<Vec<Receiver>>>,
+    tokens: Arc<RwLock<Tokens>>,
+    certificate: Arc<ServerCertificate>,
 }
 
 impl Configured {
@@ -269,6 +294,14 @@ impl Configured {
 
     fn receivers(&self) -> Arc<Vec<Receiver>> {
         Arc::clone(&self.receivers.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn replace(&self, checked: Checked, manager: &Manager) {
+        *self.reach.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(checked.reach);
+        *self.receivers.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(checked.receivers);
+        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = checked.tokens;
+        self.certificate.replace(checked.tls);
+        manager.configure(checked.config);
     }
 }
 
@@ -292,13 +325,11 @@ fn hear(traps: &UdpSocket, manager: &Manager) {
     }
 }
 
-/// Reads the configuration again; a bad one is refused, and the old one stays.
-fn reload(path: &Path, manager: &Manager, configured: &Configured) {
+/// Reads the configuration again and hands it on; a bad one is refused, and the old one stays.
+fn read_again(path: &Path, take: impl FnOnce(Checked)) {
     match Checked::read(path) {
         Ok(checked) => {
-            *configured.reach.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(checked.reach);
-            *configured.receivers.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(checked.receivers);
-            manager.configure(checked.config);
+            take(checked);
             tracing::info!("{}: read again", path.display());
         }
         Err(why) => tracing::error!("{why}; the configuration stays as it was"),

@@ -10,10 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use espalierd::{
-    client::{self, Ask},
-    core::traffic::GAIN_MIN,
-};
+use api_client::{Ask, Endpoint};
+use espalierd::core::traffic::GAIN_MIN;
 use fabric::{
     Demand, HostId, Plan, Policy, Traffic, TrafficMatrix,
     format::plan::{ReadMode, read_plan, write_plan},
@@ -158,8 +156,8 @@ fn a_plan_for_skewed_traffic_is_proposed_deployed_under_traffic_and_lowers_the_l
     let digest = targets[1]["plan"].as_str().expect("a digest").to_owned();
     let mut text = Vec::new();
     let path = format!("/v1/plans/{digest}");
-    client::ask(&stage.folder.join("socket"), Ask::get(&path), &mut |part| text.extend_from_slice(part))
-        .expect("a plan");
+    let endpoint = Endpoint::Socket(stage.folder.join("socket"));
+    endpoint.ask(Ask::get(&path), &mut |part| text.extend_from_slice(part)).expect("a plan");
     let next = read_plan(&text, ReadMode::Strict).expect("a plan");
     // The same hosts over the new routes.
     let (channels, hosts) = skewed(&next, &heavy, 0.9 * RATE_BPS);

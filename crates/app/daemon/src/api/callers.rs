@@ -7,6 +7,8 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use tokio::net::{TcpListener, UnixListener};
 
+use super::tls::TlsListener;
+
 /// What a caller may do. Each may do what those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -35,6 +37,8 @@ pub enum Peer {
     Unix(Option<u32>),
     /// An address.
     Tcp(SocketAddr),
+    /// An address, over TLS.
+    Tls(SocketAddr),
 }
 
 impl Connected<IncomingStream<'_, UnixListener>> for Peer {
@@ -46,6 +50,12 @@ impl Connected<IncomingStream<'_, UnixListener>> for Peer {
 impl Connected<IncomingStream<'_, TcpListener>> for Peer {
     fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
         Self::Tcp(*stream.remote_addr())
+    }
+}
+
+impl Connected<IncomingStream<'_, TlsListener>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, TlsListener>) -> Self {
+        Self::Tls(*stream.remote_addr())
     }
 }
 
@@ -106,7 +116,7 @@ impl Tokens {
 }
 
 /// Who asks; none if they have to say so first. Over the Unix socket root and the daemon's own user, `own_uid`, are admins and whoever
-/// else can open it is an approver. Over TCP a token says; without one this machine's users may look.
+/// else can open it is an approver. Over TCP a token says; without one this machine's users may look, but not over TLS.
 pub fn caller(peer: &Peer, authorization: Option<&str>, tokens: &Tokens, own_uid: u32) -> Option<Caller> {
     match peer {
         Peer::Unix(uid) => Some(match uid {
@@ -115,9 +125,11 @@ pub fn caller(peer: &Peer, authorization: Option<&str>, tokens: &Tokens, own_uid
             Some(uid) => Caller { name: format!("uid {uid}"), role: Role::Approver },
             None => Caller { name: "unknown".to_owned(), role: Role::Viewer },
         }),
-        Peer::Tcp(address) => match authorization {
+        Peer::Tcp(address) | Peer::Tls(address) => match authorization {
             Some(header) => tokens.owner(header.strip_prefix("Bearer ")?.trim()),
-            None if address.ip().is_loopback() => Some(Caller { name: "anonymous".to_owned(), role: Role::Viewer }),
+            None if address.ip().is_loopback() && matches!(peer, Peer::Tcp(_)) => {
+                Some(Caller { name: "anonymous".to_owned(), role: Role::Viewer })
+            }
             None => None,
         },
     }
@@ -141,8 +153,9 @@ mod tests {
         assert_eq!(role(&Peer::Unix(None), None), Some(Role::Viewer));
         let (here, there) = (Peer::Tcp(([127, 0, 0, 1], 9).into()), Peer::Tcp(([192, 0, 2, 1], 9).into()));
         assert_eq!(role(&here, None), Some(Role::Viewer));
-        assert_eq!(role(&there, None), None);
-        for peer in [&here, &there] {
+        let encrypted = Peer::Tls(([127, 0, 0, 1], 9).into());
+        assert_eq!((role(&there, None), role(&encrypted, None)), (None, None));
+        for peer in [&here, &there, &encrypted] {
             assert_eq!(role(peer, Some("Bearer open sesame")), Some(Role::Approver));
             assert_eq!(role(peer, Some("Bearer wrong")), None);
             assert_eq!(role(peer, Some("Basic open sesame")), None);

@@ -8,3 +8,4 @@ mod page;
 pub mod routes;
 pub mod serve;
 pub mod standby;
+pub mod tls;

@@ -1,6 +1,9 @@
 //! Routes and their handlers.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{
+    convert::Infallible,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use axum::{
     Json, Router,
@@ -16,16 +19,18 @@ use axum::{
 use fabric::format::plan::{ReadMode, read_plan};
 use futures_util::stream::{self, Stream};
 use records::SqliteRecords;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
-use utoipa::{IntoParams, OpenApi as _, ToSchema};
+use utoipa::{IntoParams, OpenApi as _};
 
 use super::{
     callers::{Caller, Peer, Role, Tokens, caller},
     metrics, page,
 };
 use crate::{
-    documents::{AuditEntry, Delivery, Event, Maintenance, Proposal, Status, Target},
+    documents::{
+        AuditEntry, Delivery, ErrorDocument, Event, Maintenance, MaintenanceRequest, Proposal, Status, Target,
+    },
     manager::{Manager, Refused},
 };
 
@@ -43,7 +48,7 @@ pub struct Shared {
     /// Folder for a backup that is under way.
     pub scratch: std::path::PathBuf,
     /// Who may ask over TCP.
-    pub tokens: Tokens,
+    pub tokens: Arc<RwLock<Tokens>>,
     /// The daemon's own user.
     pub own_uid: u32,
 }
@@ -77,13 +82,6 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// Why a request is refused, as JSON.
-#[derive(Serialize, Deserialize, ToSchema)]
-pub struct ErrorDocument {
-    /// What is wrong, and what to do.
-    pub error: String,
-}
-
 /// A refusal.
 #[derive(Debug)]
 pub struct Refusal(StatusCode, String);
@@ -113,7 +111,8 @@ impl FromRequestParts<Arc<Shared>> for Caller {
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Refusal> {
         let peer = parts.extensions.get::<ConnectInfo<Peer>>().map(|info| info.0.clone());
         let authorization = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        peer.and_then(|peer| caller(&peer, authorization, &shared.tokens, shared.own_uid))
+        let tokens = shared.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        peer.and_then(|peer| caller(&peer, authorization, &tokens, shared.own_uid))
             .ok_or_else(|| Refusal(StatusCode::UNAUTHORIZED, "say who you are: Authorization: Bearer TOKEN".to_owned()))
     }
 }
@@ -289,21 +288,6 @@ async fn approve(caller: Caller, State(shared): State<Arc<Shared>>, Path(id): Pa
 async fn withdraw(caller: Caller, State(shared): State<Arc<Shared>>, Path(id): Path<u64>) -> Reply<Proposal> {
     caller.may(Role::Approver)?;
     Ok(Json(blocking(shared, move |manager| manager.withdraw(id, &caller.name)).await?))
-}
-
-/// A maintenance mark that is to be set.
-#[derive(Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MaintenanceRequest {
-    /// A switch, link or host by name, or `fabric`.
-    pub subject: String,
-    /// Why.
-    pub reason: String,
-    /// For how many seconds; none if until it is removed.
-    pub for_s: Option<u64>,
-    /// Whether a plan without the subject is proposed.
-    #[serde(default)]
-    pub drain: bool,
 }
 
 /// Sets a maintenance mark: nothing is done about its subject until it is gone. Approvers.

@@ -1,6 +1,6 @@
 //! Sockets of the API.
 
-use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
+use std::{fs, io, net::SocketAddr, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc, time::Duration};
 
 use axum::Router;
 use tokio::{
@@ -8,7 +8,10 @@ use tokio::{
     runtime::Runtime,
 };
 
-use super::callers::Peer;
+use super::{
+    callers::Peer,
+    tls::{ServerCertificate, TlsListener},
+};
 use crate::config::Listen;
 
 /// How long answers that are under way have when the daemon ends.
@@ -23,11 +26,11 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Opens all sockets and answers on them as `app` does.
+    /// Opens all sockets and answers on them as `app` does, with this certificate where TLS is spoken.
     ///
     /// # Errors
     /// A message that names the socket.
-    pub fn open(places: &[Listen], app: &Router) -> Result<Self, String> {
+    pub fn open(places: &[Listen], certificate: &Arc<ServerCertificate>, app: &Router) -> Result<Self, String> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -45,16 +48,24 @@ impl Serving {
                     runtime.spawn(async move { axum::serve(listener, app).await });
                 }
                 Listen::Tcp(address) => {
-                    let bound = std::net::TcpListener::bind(address)
-                        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-                        .and_then(TcpListener::from_std);
-                    let listener = bound.map_err(|error| format!("{address}: {error}"))?;
+                    let listener = tcp(*address)?;
+                    runtime.spawn(async move { axum::serve(listener, app).await });
+                }
+                Listen::Tls(address) => {
+                    let listener = TlsListener::new(tcp(*address)?, Arc::clone(certificate));
                     runtime.spawn(async move { axum::serve(listener, app).await });
                 }
             }
         }
         Ok(serving)
     }
+}
+
+fn tcp(address: SocketAddr) -> Result<TcpListener, String> {
+    let bound = std::net::TcpListener::bind(address)
+        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        .and_then(TcpListener::from_std);
+    bound.map_err(|error| format!("{address}: {error}"))
 }
 
 /// A socket in place of one that a daemon left that is gone; one that somebody answers on stays.

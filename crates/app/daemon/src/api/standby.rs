@@ -10,7 +10,7 @@ use axum::{
     routing::get,
 };
 
-use super::routes::ErrorDocument;
+use crate::documents::ErrorDocument;
 
 /// Why somebody stands by, in a sentence.
 pub type Why = Arc<RwLock<String>>;

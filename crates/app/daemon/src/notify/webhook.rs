@@ -5,7 +5,7 @@ use std::{fs, path::Path, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
-use tls_client::tls_config;
+use tls::tls_config;
 use ureq::Agent;
 
 use super::NotDelivered;

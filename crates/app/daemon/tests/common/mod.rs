@@ -21,7 +21,7 @@ use switches::{Closet, Folder, ROOMY, ring};
 /// A daemon over the ring of four switches, with an approver called ada whose token is "sesame".
 pub(crate) struct Daemon {
     child: Child,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     pub(crate) closet: Closet,
     pub(crate) folder: Folder,
 }
@@ -66,6 +66,12 @@ impl Daemon {
     pub(crate) fn start_again(&mut self) {
         self.child = run(&self.folder);
         self.await_answer();
+    }
+
+    /// Has it read its configuration again.
+    pub(crate) fn hang_up(&self) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::HUP)
+            .expect("it runs");
     }
 
     fn await_answer(&self) {

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use tls_client::tls_config;
+use tls::tls_config;
 use ureq::Agent;
 
 use crate::RecordsError;

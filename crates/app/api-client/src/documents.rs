@@ -291,3 +291,25 @@ pub struct LinkStatus {
     /// Dropped frames at both ends since the poll before.
     pub discards: Option<u64>,
 }
+
+/// Why a request is refused, as JSON.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ErrorDocument {
+    /// What is wrong, and what to do.
+    pub error: String,
+}
+
+/// A maintenance mark that is to be set.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MaintenanceRequest {
+    /// A switch, link or host by name, or `fabric`.
+    pub subject: String,
+    /// Why.
+    pub reason: String,
+    /// For how many seconds; none if until it is removed.
+    pub for_s: Option<u64>,
+    /// Whether a plan without the subject is proposed.
+    #[serde(default)]
+    pub drain: bool,
+}
