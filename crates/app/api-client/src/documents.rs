@@ -292,6 +292,39 @@ pub struct LinkStatus {
     pub discards: Option<u64>,
 }
 
+/// The load of a link, at one poll or over some time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LoadSample {
+    /// When, or when the time began, in seconds since 1970-01-01 UTC.
+    pub at_s: u64,
+    /// Seconds that the mean and the maximum are of; 0 of one poll.
+    pub over_s: u64,
+    /// The mean part of its capacity that was used, 0 to 1, from the first end to the second and in reverse.
+    pub mean: [Option<f64>; 2],
+    /// The maximum of all polls.
+    pub max: [Option<f64>; 2],
+}
+
+/// The loads of a link, oldest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LinkHistory {
+    /// Its ends.
+    pub link: String,
+    /// Means and maxima of five minutes each, then single polls.
+    pub samples: Vec<LoadSample>,
+}
+
+/// The mean and the maximum load of a link over some time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LinkSummary {
+    /// Its ends.
+    pub link: String,
+    /// The mean part of its capacity that was used, 0 to 1, from the first end to the second and in reverse.
+    pub mean: [Option<f64>; 2],
+    /// The maximum of all polls.
+    pub max: [Option<f64>; 2],
+}
+
 /// Why a request is refused, as JSON.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct ErrorDocument {

@@ -124,6 +124,18 @@ pub(crate) enum Command {
         #[command(flatten)]
         ask: Ask,
     },
+    /// Show loads of links over the last day: of all links, the most loaded first, or of one.
+    #[command(after_help = "Examples:\n  espalierd history --hours 1\n  espalierd history 'sw1:p1 -- sw2:p1' --json")]
+    History {
+        /// The link, as status names it.
+        #[arg(value_name = "LINK")]
+        link: Option<String>,
+        /// How far back; at most 24.
+        #[arg(long, value_name = "HOURS", default_value_t = 24.0)]
+        hours: f64,
+        #[command(flatten)]
+        ask: Ask,
+    },
     /// Show notifications that are pending or could not be delivered, oldest first.
     #[command(
         after_help = "Examples:\n  espalierd deliveries\n  espalierd deliveries --retry 7\n  espalierd deliveries --drop 7"

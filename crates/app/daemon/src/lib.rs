@@ -12,6 +12,7 @@ pub mod archive;
 pub mod config;
 pub mod core;
 pub mod demo;
+pub mod history;
 pub mod leader;
 pub mod manager;
 pub mod notify;

@@ -17,7 +17,8 @@ use espalierd::{
     config::Config,
     demo::{DemoRequest, demo},
     documents::{
-        AuditEntry, Delivery, Event, Maintenance, MaintenanceRequest, Proposal, ProposalState, Status, Target,
+        AuditEntry, Delivery, Event, LinkHistory, LinkSummary, Maintenance, MaintenanceRequest, Proposal,
+        ProposalState, Status, Target,
     },
     service::{self, Checked},
     show,
@@ -188,6 +189,16 @@ fn ask(command: Command) -> Result<ExitCode, String> {
         Command::Deliveries { ask, .. } => {
             let deliveries: Vec<Delivery> = ask.endpoint()?.document(Question::get("/v1/deliveries"))?;
             show(&ask, &deliveries, |deliveries| deliveries.iter().map(show::delivery).collect());
+        }
+        Command::History { link: None, hours, ask } => {
+            let path = format!("/v1/history?hours={hours}");
+            let links: Vec<LinkSummary> = ask.endpoint()?.document(Question::get(&path))?;
+            show(&ask, &links, |links| show::summaries(links));
+        }
+        Command::History { link: Some(link), hours, ask } => {
+            let path = format!("/v1/history/{}?hours={hours}", encoded(&link));
+            let history: LinkHistory = ask.endpoint()?.document(Question::get(&path))?;
+            show(&ask, &history, show::history);
         }
         Command::Audit(ask) => {
             let mut entries: Vec<AuditEntry> = ask.endpoint()?.document(Question::get("/v1/audit"))?;

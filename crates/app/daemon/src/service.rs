@@ -38,6 +38,7 @@ use crate::{
     },
     archive::Archive,
     config::{Config, Listen},
+    history::History,
     leader::{Leadership, await_lease},
     manager::Manager,
     notify::{Receiver, deliver},
@@ -46,6 +47,9 @@ use crate::{
 
 /// The store's file in the state's folder.
 pub const STORE: &str = "espalierd.sqlite";
+
+/// The file of past loads in the state's folder.
+const HISTORY: &str = "history.sqlite";
 
 /// The exit code of a controller that has lost its lease: systemd starts it again, and it stands by.
 const LEASE_LOST: i32 = 75;
@@ -223,7 +227,8 @@ fn control(
         }
         let done: Result<(), String> = (|| {
             let manager = Manager::open(Archive::new(store.records), config, Box::new(now_s));
-            let manager = Arc::new(manager.map_err(|error| error.to_string())?);
+            let manager = manager.map_err(|error| error.to_string())?.with_history(history(state));
+            let manager = Arc::new(manager);
             let traps = manager.config().watch.traps.map(trap_socket).transpose()?;
             let configured = Configured {
                 reach: RwLock::new(Arc::new(reach)),
@@ -276,6 +281,12 @@ fn control(
         leadership.release();
     }
     done
+}
+
+/// The history beside the store; the daemon runs without it as well.
+fn history(state: &State) -> Option<History> {
+    let opened = History::open(&state.folder.join(HISTORY));
+    opened.inspect_err(|error| tracing::warn!("{error}")).ok()
 }
 
 /// What the configuration in force names: how switches are reached, the receivers of notifications, and the API's callers and

@@ -6,7 +6,8 @@ use controller::count::counted;
 
 use crate::{
     documents::{
-        AuditEntry, Delivery, Event, Maintenance, Proposal, ProposalState, Severity, Status, Target, TargetState, Way,
+        AuditEntry, Delivery, Event, LinkHistory, LinkSummary, LoadSample, Maintenance, Proposal, ProposalState,
+        Severity, Status, Target, TargetState, Way,
     },
     manager::short,
 };
@@ -55,6 +56,29 @@ pub fn status(status: &Status) -> (Vec<String>, bool) {
     let is_fine = status.events.iter().all(|event| event.severity != Severity::Critical)
         && status.target.as_ref().is_none_or(|target| target.state != TargetState::Failed);
     (lines, is_fine)
+}
+
+/// Loads of links, the most loaded first.
+pub fn summaries(links: &[LinkSummary]) -> Vec<String> {
+    let line = |link: &LinkSummary| loads(link.mean, link.max, &link.link);
+    std::iter::once(HEADER.to_owned()).chain(links.iter().map(line)).collect()
+}
+
+/// The loads of a link, oldest first.
+pub fn history(history: &LinkHistory) -> Vec<String> {
+    let line = |sample: &LoadSample| loads(sample.mean, sample.max, &moment(sample.at_s));
+    std::iter::once(HEADER.to_owned()).chain(history.samples.iter().map(line)).collect()
+}
+
+/// Above the columns of [`loads`].
+const HEADER: &str = " mean -> <-    max  -> <-";
+
+/// The mean and the maximum load, from the first end to the second and in reverse.
+fn loads(mean: [Option<f64>; 2], max: [Option<f64>; 2], of: &str) -> String {
+    let percent = |load: Option<f64>| load.map_or_else(|| "?".to_owned(), |load| format!("{:.0} %", 100.0 * load));
+    let [mean_there, mean_back] = mean.map(percent);
+    let [max_there, max_back] = max.map(percent);
+    format!("{mean_there:>6} {mean_back:>6} {max_there:>6} {max_back:>6}  {of}")
 }
 
 /// A target in one line.

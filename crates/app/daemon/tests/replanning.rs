@@ -150,6 +150,15 @@ fn a_plan_for_skewed_traffic_is_proposed_deployed_under_traffic_and_lowers_the_l
     let before = stage.max_load();
     assert!((0.8..1.0).contains(&before), "{before}");
 
+    // The load is remembered.
+    let past: Value = serde_json::from_str(&stage.ask(&["history", "--hours", "1", "--json"])).expect("JSON");
+    let most = &past[0];
+    let max = [&most["max"][0], &most["max"][1]].into_iter().filter_map(Value::as_f64).fold(0.0, f64::max);
+    assert!((0.8..1.0).contains(&max), "{most}");
+    let link = most["link"].as_str().expect("a name");
+    let course = stage.ask(&["history", link, "--hours", "1"]);
+    assert!(course.lines().count() > 3 && course.contains(" UTC"), "{course}");
+
     stage.ask(&["approve", "2"]);
     stage.await_deployed(2);
     let targets: Value = serde_json::from_str(&stage.ask(&["targets", "--json"])).expect("JSON");

@@ -29,8 +29,10 @@ use super::{
 };
 use crate::{
     documents::{
-        AuditEntry, Delivery, ErrorDocument, Event, Maintenance, MaintenanceRequest, Proposal, Status, Target,
+        AuditEntry, Delivery, ErrorDocument, Event, LinkHistory, LinkSummary, Maintenance, MaintenanceRequest,
+        Proposal, Status, Target,
     },
+    history::{History, HistoryError},
     manager::{Manager, Refused},
 };
 
@@ -73,6 +75,8 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/maintenance", post(set_maintenance))
         .route("/v1/maintenance/{id}", delete(remove_maintenance))
         .route("/v1/put-back/{switch}", post(put_back))
+        .route("/v1/history", get(history_summary))
+        .route("/v1/history/{link}", get(history_of_link))
         .route("/v1/deliveries", get(deliveries))
         .route("/v1/deliveries/{id}", delete(drop_delivery))
         .route("/v1/deliveries/{id}/retry", post(retry_delivery))
@@ -335,6 +339,66 @@ async fn put_back(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// How far back.
+#[derive(Deserialize, IntoParams)]
+struct Back {
+    /// Hours; 24 unless given, which is the most that is kept.
+    hours: Option<f64>,
+}
+
+impl Back {
+    const HOURS: f64 = 24.0;
+
+    /// The moment, in seconds since 1970-01-01 UTC.
+    fn since_s(&self, now_s: u64) -> u64 {
+        now_s.saturating_sub((self.hours.unwrap_or(Self::HOURS).clamp(0.0, Self::HOURS) * 3600.0) as u64)
+    }
+}
+
+fn recorded(manager: &Manager) -> Result<&History, Refused> {
+    let missing = || Refused::NotFound("loads are not recorded; the daemon's log says why".to_owned());
+    manager.history().ok_or_else(missing)
+}
+
+fn unreadable(error: &HistoryError) -> Refused {
+    Refused::Conflict(error.to_string())
+}
+
+/// The mean and the maximum load of every link, the greatest maximum first.
+#[utoipa::path(get, path = "/v1/history", params(Back), responses((status = 200, body = Vec<LinkSummary>), (status = 404, body = ErrorDocument)))]
+async fn history_summary(
+    _: Caller,
+    State(shared): State<Arc<Shared>>,
+    Query(back): Query<Back>,
+) -> Reply<Vec<LinkSummary>> {
+    let summary = move |manager: &Manager| {
+        let since_s = back.since_s(manager.now_s());
+        recorded(manager)?.summary(since_s).map_err(|error| unreadable(&error))
+    };
+    Ok(Json(blocking(shared, summary).await?))
+}
+
+/// The loads of a link: means and maxima of five minutes each, then single polls.
+#[utoipa::path(get, path = "/v1/history/{link}", params(("link" = String, Path, description = "The link, as /v1/status names it"), Back),
+    responses((status = 200, body = LinkHistory), (status = 404, body = ErrorDocument)))]
+async fn history_of_link(
+    _: Caller,
+    State(shared): State<Arc<Shared>>,
+    Path(link): Path<String>,
+    Query(back): Query<Back>,
+) -> Reply<LinkHistory> {
+    let of_link = move |manager: &Manager| {
+        let since_s = back.since_s(manager.now_s());
+        let found = recorded(manager)?.of(&link, since_s).map_err(|error| unreadable(&error))?;
+        found.ok_or_else(|| {
+            Refused::NotFound(format!(
+                "{link}: no load is recorded of a link of this name; espalierd history lists them"
+            ))
+        })
+    };
+    Ok(Json(blocking(shared, of_link).await?))
+}
+
 /// Notifications that are pending or could not be delivered, oldest first.
 #[utoipa::path(get, path = "/v1/deliveries", responses((status = 200, body = Vec<Delivery>)))]
 async fn deliveries(_: Caller, State(shared): State<Arc<Shared>>) -> Json<Vec<Delivery>> {
@@ -412,6 +476,8 @@ async fn backup(caller: Caller, State(shared): State<Arc<Shared>>) -> Result<Res
         set_maintenance,
         remove_maintenance,
         put_back,
+        history_summary,
+        history_of_link,
         deliveries,
         retry_delivery,
         drop_delivery,

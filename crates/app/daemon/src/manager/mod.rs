@@ -43,6 +43,7 @@ use crate::{
     documents::{
         AuditEntry, Event, LinkStatus, Maintenance, ProposalState, Severity, Status, Target, TargetState, Way,
     },
+    history::History,
 };
 
 use deliveries::Deliveries;
@@ -143,6 +144,8 @@ pub struct Manager {
     inner: Mutex<Inner>,
     /// Something is to be done, or looked at.
     due: Condvar,
+    /// None where it could not be opened.
+    history: Option<History>,
     stream: tokio::sync::broadcast::Sender<Arc<EventChange>>,
 }
 
@@ -226,8 +229,20 @@ impl Manager {
             now_s,
             inner: Mutex::new(inner),
             due: Condvar::new(),
+            history: None,
             stream,
         })
+    }
+
+    /// The same, with loads of links recorded.
+    #[must_use]
+    pub fn with_history(self, history: Option<History>) -> Self {
+        Self { history, ..self }
+    }
+
+    /// Loads of links over the last day; none if they are not recorded.
+    pub fn history(&self) -> Option<&History> {
+        self.history.as_ref()
     }
 
     /// The configuration.
@@ -391,12 +406,16 @@ impl Manager {
     /// [`ArchiveError`]; what was seen is known all the same.
     pub fn saw(&self, plan: &Plan, report: &StatusReport, took: Duration) -> Result<(), ArchiveError> {
         let (now_s, config) = (self.now_s(), self.config());
+        let links: Vec<LinkStatus> = report.links.iter().map(link_status).collect();
+        if let Some(Err(error)) = self.history.as_ref().map(|history| history.add(now_s, &links)) {
+            tracing::warn!("{error}");
+        }
         let marks = self.marks(now_s)?;
         let mut inner = self.inner();
         inner.looked = Looked {
             at_s: Some(now_s),
             took_s: took.as_secs_f64(),
-            links: report.links.iter().map(link_status).collect(),
+            links,
             switches: report.seen.len(),
             as_planned: report.as_planned(),
         };
