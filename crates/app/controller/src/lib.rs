@@ -17,6 +17,7 @@ mod connect;
 pub mod count;
 mod credentials;
 mod deploy;
+pub mod deploy_words;
 mod discover;
 mod enrol;
 mod error;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use controller::ConnectOptions;
+use controller::{ConnectOptions, deploy_words::weak_algorithms_words};
 use drivers::credentials::Keyring;
 
 use crate::cli;
@@ -28,10 +28,7 @@ pub(super) fn options(reach: &cli::Reach) -> ConnectOptions {
 
 /// Says toward which switches weak algorithms are allowed.
 pub(super) fn warn_of_weak_algorithms(switches: &[&str]) {
-    if !switches.is_empty() {
-        eprintln!(
-            "espalier: weak SSH algorithms are allowed toward {}: an attacker on the path can read and change the session",
-            switches.join(", ")
-        );
+    if let Some(words) = weak_algorithms_words(switches) {
+        eprintln!("{words}");
     }
 }

@@ -3,13 +3,17 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use controller::{Looked, RehearsedStage, Route, Surveyed};
+use controller::{
+    Looked, RehearsedStage, Route, Surveyed,
+    deploy_words::{refusal, remarks},
+};
 use fabric::{Attachment, LinkId, Plan, SwitchId, format::table::Table};
 use switch_model::{driver::Fault, identity::Likeness};
 
 use super::{
     super::{Output, say},
-    findings::{refusal, remarks, survey_json},
+    command::way_on,
+    survey::survey_json,
 };
 use crate::{cli, count::counted, failure::FAILED};
 
@@ -62,7 +66,7 @@ pub(super) fn dry_run(
                 say!("{line}");
             }
             if looked.refuses(&route.way) {
-                for line in refusal(looked, plan, route, args) {
+                for line in refusal(looked, plan, route, &way_on(args)) {
                     say!("{line}");
                 }
             }

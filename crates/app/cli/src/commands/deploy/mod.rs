@@ -1,27 +1,22 @@
 //! `espalier deploy`: a plan on its switches, all of them or none.
 
+mod command;
 mod dry_run;
-mod events;
-mod findings;
-mod sentences;
+mod survey;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Result;
 use controller::{
     DeployEvent, DeployRequest, DeployResult, FolderStore, OtherJournal, Rehearsal, Start, Surveyed, Trial,
-    Unconfirmable, deploy, rehearse,
+    Unconfirmable, deploy,
+    deploy_words::{DeployLines, end_words},
+    rehearse,
 };
-use fabric::{LinkId, Plan, SwitchId, format::plan::ReadMode};
-use rollout::deploy::{Outcome, Precedence};
-use switch_model::driver::Fault;
+use fabric::{LinkId, Plan, format::plan::ReadMode};
+use rollout::deploy::Precedence;
 
-use self::{
-    dry_run::dry_run,
-    events::Printer,
-    findings::{refusal, survey_json},
-    sentences::{sentences, sound, word},
-};
+use self::{command::way_on, dry_run::dry_run, survey::survey_json};
 use super::{
     Output,
     interrupt::{INTERRUPTED, Interrupt},
@@ -60,8 +55,8 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
     let request = request(args, &plan, since.as_ref())?;
     let interrupt = Interrupt::watch_in_order()?;
     let (keyring, options) = (reach::keyring(&args.reach)?, reach::options(&args.reach));
-    let mut printer = Printer::new(&plan);
-    let mut print = |event: DeployEvent<'_>| printer.print(&event);
+    let mut lines = DeployLines::new(&plan);
+    let mut print = |event: DeployEvent<'_>| lines.of(&event).iter().for_each(|line| eprintln!("{line}"));
     if args.dry_run {
         return match rehearse(&request, (&keyring, &options), &interrupt.token(), &mut print)? {
             Rehearsal::Unfit => Err(unfit(args)),
@@ -73,7 +68,9 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
     }
     let store = FolderStore::open(&args.state)?;
     let failed = Attempt::Ended(ExitCode::from(FAILED));
-    match deploy(&request, (&keyring, &options), &store, &interrupt.token(), &mut print)? {
+    let result = deploy(&request, (&keyring, &options), &store, &interrupt.token(), &mut print)?;
+    let ended = end_words(&result, &plan, &way_on(args));
+    match result {
         DeployResult::Unfit => Err(unfit(args)),
         DeployResult::Interrupted => stopped(output),
         DeployResult::NothingInterrupted => Err(bad_input(format!(
@@ -82,15 +79,6 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
         ))),
         DeployResult::JournalHeld { generation, newer } => Err(bad_input(journal_held(args, generation, newer))),
         DeployResult::OtherJournal(why) => Err(bad_input(other_journal(args, &why))),
-        DeployResult::Refused(surveyed) => {
-            let lines = refusal(&surveyed.looked, &plan, &surveyed.route, args);
-            end(output, "refused", &lines, &surveyed)?;
-            Ok(failed)
-        }
-        DeployResult::Unwritable(surveyed, refusals) => {
-            end(output, "refused", &unwritable(&surveyed, &refusals), &surveyed)?;
-            Ok(failed)
-        }
         DeployResult::PlannedAround(new, links) => {
             let Some(file) = &args.around_unconfirmed else { return Ok(failed) };
             write_plan_file(&new, file)?;
@@ -104,11 +92,12 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
             );
             Ok(Attempt::PlannedAround(file.clone()))
         }
-        DeployResult::Ended(surveyed, outcome) => {
-            let fine = matches!(&outcome, Outcome::Unchanged) || sound(&outcome);
-            let lines = sentences(&surveyed.route.topology, &outcome, args);
-            end(output, word(&outcome), &lines, &surveyed)?;
-            Ok(Attempt::Ended(if fine { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }))
+        DeployResult::Refused(Surveyed { route, looked })
+        | DeployResult::Unwritable(Surveyed { route, looked }, _)
+        | DeployResult::Ended(Surveyed { route, looked }, _) => {
+            let Some(end) = ended else { return Ok(failed) };
+            print_end(output, end.word, &end.lines, &survey_json(&looked, &route))?;
+            Ok(if end.is_sound { Attempt::Ended(ExitCode::SUCCESS) } else { failed })
         }
     }
 }
@@ -147,19 +136,7 @@ fn stopped(output: Output) -> Result<Attempt> {
     Ok(Attempt::Ended(ExitCode::from(INTERRUPTED)))
 }
 
-/// What switches would refuse, in sentences.
-fn unwritable(surveyed: &Surveyed, refusals: &[(SwitchId, Fault)]) -> Vec<String> {
-    let one =
-        |(switch, fault): &(SwitchId, Fault)| format!("  {}: {fault}", surveyed.route.topology.switch(*switch).name);
-    let head = "nothing was written: these switches would refuse what the plan asks of them".to_owned();
-    std::iter::once(head).chain(refusals.iter().map(one)).collect()
-}
-
 /// Prints how it came out.
-fn end(output: Output, word: &str, lines: &[String], Surveyed { route, looked }: &Surveyed) -> Result<()> {
-    print_end(output, word, lines, &survey_json(looked, route))
-}
-
 fn print_end(output: Output, word: &str, lines: &[String], survey: &serde_json::Value) -> Result<()> {
     match output {
         Output::Json => say!("{}", serde_json::json!({ "outcome": word, "messages": lines, "survey": survey })),

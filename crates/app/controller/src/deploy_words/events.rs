@@ -1,26 +1,24 @@
-//! What happens during a deployment, for the person before the screen.
+//! What happens during a deployment, line by line.
 
 use std::time::{Duration, Instant};
 
-use controller::{DeployEvent, LinkTrial, Looked};
 use fabric::{ETHERNET_MTU_BYTES, Plan, SwitchId, Topology};
 use rollout::deploy::{Direction, Event, Stage};
 use switch_model::observe::SMALL_MTU_WAY_OUT;
 
 use super::{
-    super::reach,
     findings::remarks,
-    sentences::{how_a_storm_shows, misplaced, unseen},
+    outcome::{how_a_storm_shows, misplaced, unseen},
 };
-use crate::count::counted;
+use crate::{DeployEvent, LinkTrial, Looked, count::counted};
 
 /// How often a stage that takes long says how far it is.
 const PROGRESS: Duration = Duration::from_secs(2);
 /// Ports that are named; the rest are counted.
 const NAMED_MAX: usize = 20;
 
-/// Prints events to standard error.
-pub(super) struct Printer<'a> {
+/// Makes lines of events, as they happen.
+pub struct DeployLines<'a> {
     plan: &'a Plan,
     progress: Progress,
 }
@@ -53,84 +51,76 @@ impl Progress {
     }
 }
 
-impl<'a> Printer<'a> {
-    pub(super) fn new(plan: &'a Plan) -> Self {
+impl<'a> DeployLines<'a> {
+    /// Lines of a plan's deployment.
+    pub fn new(plan: &'a Plan) -> Self {
         Self { plan, progress: Progress::new() }
     }
 
-    /// Prints an event, as it happens.
-    pub(super) fn print(&mut self, event: &DeployEvent<'_>) {
+    /// What to tell of an event; nothing of most.
+    pub fn of(&mut self, event: &DeployEvent<'_>) -> Vec<String> {
         match event {
-            DeployEvent::WeakAlgorithms(switches) => reach::warn_of_weak_algorithms(switches),
+            DeployEvent::WeakAlgorithms(switches) => weak_algorithms_words(switches).into_iter().collect(),
             DeployEvent::Tried { topology, link, trial } => {
-                eprintln!("{}: {}", topology.link_label(*link), trial_words(topology, trial));
+                vec![format!("{}: {}", topology.link_label(*link), trial_words(topology, trial))]
             }
-            DeployEvent::LeftShut { topology, port } => eprintln!(
+            DeployEvent::LeftShut { topology, port } => vec![format!(
                 "espalier: {} was shut to try its cable, and does not open again; open it by hand",
                 topology.port_label(*port)
-            ),
-            DeployEvent::Surveyed(looked, route) => {
-                for line in remarks(looked, route) {
-                    eprintln!("{line}");
-                }
-            }
-            DeployEvent::SetAside { why, place } => {
-                eprintln!(
-                    "espalier: {why}; what the switches held before it is not known to this plan; its journal is {place} now"
-                );
-            }
-            DeployEvent::Unmanaged(topology, ports) => print_unmanaged(topology, ports),
-            DeployEvent::Mtus(looked, mtus) => {
-                mtu_lines(self.plan, looked, mtus).iter().for_each(|line| eprintln!("{line}"));
-            }
-            DeployEvent::Deployment(topology, event) => self.print_deployment(topology, event),
+            )],
+            DeployEvent::Surveyed(looked, route) => remarks(looked, route),
+            DeployEvent::SetAside { why, place } => vec![format!(
+                "espalier: {why}; what the switches held before it is not known to this plan; its journal is {place} now"
+            )],
+            DeployEvent::Unmanaged(topology, ports) => unmanaged(topology, ports),
+            DeployEvent::Mtus(looked, mtus) => mtu_lines(self.plan, looked, mtus),
+            DeployEvent::Deployment(topology, event) => self.deployment(topology, event),
         }
     }
 
-    fn print_deployment(&mut self, topology: &Topology, event: &Event) {
+    fn deployment(&mut self, topology: &Topology, event: &Event) -> Vec<String> {
         let name = |switch: &SwitchId| topology.switch(*switch).name.as_str();
+        let names = |switches: &[SwitchId]| switches.iter().map(name).collect::<Vec<_>>().join(", ");
         match event {
             Event::Begun { stage, direction, switches } => {
                 let back = if *direction == Direction::Back { " (back)" } else { "" };
                 let whom = if *switches > 0 { format!(", {}", counted(*switches, "switch")) } else { String::new() };
-                eprintln!("{stage}{back}{whom}");
                 self.progress.begin(*stage, *switches);
+                vec![format!("{stage}{back}{whom}")]
             }
-            Event::Done(stage, _) => {
-                if let Some(line) = self.progress.done(*stage) {
-                    eprintln!("{line}");
-                }
-            }
-            Event::Failed(stage, switch, fault) => eprintln!("  {stage}: {} {fault}", name(switch)),
-            Event::Turned(_) => eprintln!("turning back: every switch gets what it held before"),
+            Event::Done(stage, _) => self.progress.done(*stage).into_iter().collect(),
+            Event::Failed(stage, switch, fault) => vec![format!("  {stage}: {} {fault}", name(switch))],
+            Event::Turned(_) => vec!["turning back: every switch gets what it held before".to_owned()],
             Event::Unwatched(switches) => {
-                let names: Vec<&str> = switches.iter().map(name).collect();
-                eprintln!("  cannot be watched for floods, as no broadcasts are counted there: {}", names.join(", "));
+                vec![format!("  cannot be watched for floods, as no broadcasts are counted there: {}", names(switches))]
             }
-            Event::WatchedByAddresses(switches) => {
-                let names: Vec<&str> = switches.iter().map(name).collect();
-                eprintln!(
-                    "  these switches have no broadcast counters, so storms there are detected by MAC address moves: {}",
-                    names.join(", ")
-                );
-            }
+            Event::WatchedByAddresses(switches) => vec![format!(
+                "  these switches have no broadcast counters, so storms there are detected by MAC address moves: {}",
+                names(switches)
+            )],
             Event::Quenched(storm) => {
-                eprintln!("broadcast storm during rollback: shutting down every data port");
-                for line in how_a_storm_shows(topology, storm) {
-                    eprintln!("{line}");
-                }
+                let head = "broadcast storm during rollback: shutting down every data port".to_owned();
+                std::iter::once(head).chain(how_a_storm_shows(topology, storm)).collect()
             }
             Event::Awaited(cables) => {
                 let texts: Vec<String> = cables.iter().map(|cable| unseen(topology, cable)).collect();
-                eprintln!("  waiting for LLDP: {}", texts.join("; "));
+                vec![format!("  waiting for LLDP: {}", texts.join("; "))]
             }
             Event::KeptShut(ports) => {
-                for found in ports {
-                    eprintln!("  stays shut: {}", misplaced(topology, found));
-                }
+                ports.iter().map(|found| format!("  stays shut: {}", misplaced(topology, found))).collect()
             }
         }
     }
+}
+
+/// Toward which switches weak algorithms are allowed; none if there are none.
+pub fn weak_algorithms_words(switches: &[&str]) -> Option<String> {
+    (!switches.is_empty()).then(|| {
+        format!(
+            "espalier: weak SSH algorithms are allowed toward {}: an attacker on the path can read and change the session",
+            switches.join(", ")
+        )
+    })
 }
 
 /// What came of trying a cable.
@@ -144,20 +134,22 @@ fn trial_words(topology: &Topology, trial: &LinkTrial) -> String {
     }
 }
 
-/// Says which unmanaged ports go out of service.
-fn print_unmanaged(topology: &Topology, ports: &[Vec<String>]) {
-    for (switch, names) in topology.switches().iter().zip(ports).filter(|(_, names)| !names.is_empty()) {
+/// Which unmanaged ports go out of service.
+fn unmanaged(topology: &Topology, ports: &[Vec<String>]) -> Vec<String> {
+    let of_switches = topology.switches().iter().zip(ports).filter(|(_, names)| !names.is_empty());
+    let lines = of_switches.map(|(switch, names)| {
         let (ports, members, they) = match names.len() {
             1 => ("port", "is not in the plan but is a member", "it"),
             _ => ("ports", "are not in the plan but are members", "they"),
         };
-        eprintln!(
+        format!(
             "espalier: warning: {}: {ports} {} {members} of VLANs that the plan uses; {they} will be removed from them and shut \
              down",
             switch.name,
             names.join(", ")
-        );
-    }
+        )
+    });
+    lines.collect()
 }
 
 /// That no MTU is set where hosts send jumbo frames, and which ports have less than the plan needs.

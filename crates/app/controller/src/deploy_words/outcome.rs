@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use controller::port_words;
 use fabric::{SwitchId, Topology};
 use rollout::deploy::{FarEnd, Flap, LinkState, Misplaced, Outcome, Reason, Surge, Unseen};
 use switch_model::{driver::Fault, sight::End};
 
-use crate::{cli, count::counted};
+use super::way_on::{DeployCommand, WayOn};
+use crate::{count::counted, port_words};
 
 /// Most findings of the judge that a person is shown.
 const FINDINGS_MAX: usize = 12;
@@ -99,9 +99,12 @@ fn by_switch(topology: &Topology, ports: &[End]) -> Vec<String> {
 }
 
 /// The outcome and the way on, for a person.
-pub(super) fn sentences(topology: &Topology, outcome: &Outcome, args: &cli::Deploy) -> Vec<String> {
+pub(super) fn sentences(topology: &Topology, outcome: &Outcome, way_on: &WayOn) -> Vec<String> {
     let name = |switch: SwitchId| topology.switch(switch).name.clone();
-    let plan_file = args.plan.display();
+    let choose = |by_command: &dyn Fn(&DeployCommand) -> String, by_controller: &str| match way_on {
+        WayOn::CommandLine(command) => by_command(command),
+        WayOn::Controller => by_controller.to_owned(),
+    };
     let faults = |faults: &[(SwitchId, Fault)]| -> Vec<String> {
         faults.iter().map(|(switch, fault)| format!("  {}: {fault}", name(*switch))).collect()
     };
@@ -114,7 +117,10 @@ pub(super) fn sentences(topology: &Topology, outcome: &Outcome, args: &cli::Depl
             }
             Reason::Elsewhere(switch, what) => vec![
                 format!("  {} does not hold the old plan: {what}", name(*switch)),
-                "  deploy the old plan again, or this one without --since".to_owned(),
+                choose(
+                    &|_| "  deploy the old plan again, or this one without --since".to_owned(),
+                    &format!("  espalierd put-back {} first, and espalierd retry then", name(*switch)),
+                ),
             ],
             Reason::NoWay(switch, port) => vec![
                 format!("  {}:{port} does not carry the management VLAN yet, and {} would be lost", name(*switch), name(*switch)),
@@ -132,15 +138,16 @@ pub(super) fn sentences(topology: &Topology, outcome: &Outcome, args: &cli::Depl
             Reason::Miscabled(cables) => {
                 let mut lines: Vec<String> =
                     cables.iter().map(|found| format!("  {}", misplaced(topology, found))).collect();
-                lines.push(format!(
-                    "  move the plugs back and run espalier deploy {plan_file} again, or plan anew from what espalier discover finds"
-                ));
+                let again = choose(&|command| format!("espalier deploy {} again", command.plan), "espalierd retry");
+                lines.push(format!("  move the plugs back and run {again}, or plan anew from what espalier discover finds"));
                 lines
             }
             Reason::Unseen(cables, waited) => {
                 let mut lines: Vec<String> = cables.iter().map(|cable| format!("  {}", unseen(topology, cable))).collect();
+                let way_on =
+                    choose(&|_| "look at them, or give LLDP longer with --cable-wait".to_owned(), "look at them, and run espalierd retry");
                 lines.push(format!(
-                    "  these cables were seen before, and not again within {:.0} s of opening their ports; look at them, or give LLDP longer with --cable-wait",
+                    "  these cables were seen before, and not again within {:.0} s of opening their ports; {way_on}",
                     waited.as_secs_f64().ceil()
                 ));
                 lines
@@ -175,14 +182,16 @@ pub(super) fn sentences(topology: &Topology, outcome: &Outcome, args: &cli::Depl
             }
         }
         Outcome::Stale { switch, found } => lines.push(format!(
-            "{} was set up by another deployment since (generation {}); nothing was written. Plan again from what is there, or go ahead: espalier deploy {plan_file} --take-over",
+            "{} was set up by another deployment since (generation {}); nothing was written. Plan again from what is there, {}",
             name(*switch),
-            found.generation
+            found.generation,
+            choose(&|command| format!("or go ahead: espalier deploy {} --take-over", command.plan), "and propose that plan")
         )),
         Outcome::Superseded { switch, by } => lines.push(format!(
-            "another deployment (generation {}) took over at {}; this one has stopped and left the rest to it. If that one does not end well: espalier deploy {plan_file} --take-over",
+            "another deployment (generation {}) took over at {}; this one has stopped and left the rest to it. If that one does not end well: {}",
             by.generation,
-            name(*switch)
+            name(*switch),
+            choose(&|command| format!("espalier deploy {} --take-over", command.plan), "espalierd retry")
         )),
         Outcome::Refused(why) => {
             lines.push("nothing was changed:".to_owned());
@@ -211,9 +220,11 @@ pub(super) fn sentences(topology: &Topology, outcome: &Outcome, args: &cli::Depl
                 lines.push("and these switches could not be brought back:".to_owned());
                 lines.extend(faults(lost));
             }
-            lines.push(format!(
-                "look for a loop through a cable or an unmanaged switch; once it is gone, espalier deploy {plan_file} --undo opens the ports again, and --resume goes on to the plan"
-            ));
+            let way_on = choose(
+                &|command| format!("espalier deploy {} --undo opens the ports again, and --resume goes on to the plan", command.plan),
+                "espalierd retry goes on to the plan",
+            );
+            lines.push(format!("look for a loop through a cable or an unmanaged switch; once it is gone, {way_on}"));
         }
         Outcome::Stranded { reason: why, lost } => {
             lines.push("rolled back, but for these switches, whose neighbours keep their ports toward them shut:".to_owned());
@@ -222,9 +233,13 @@ pub(super) fn sentences(topology: &Topology, outcome: &Outcome, args: &cli::Depl
             let others = lost.iter().any(|(_, fault)| matches!(fault, Fault::UnderWay(_)));
             lines.push(match others {
                 true => format!(
-                    "go on with espalier deploy {plan_file} --resume; or take the other deployment back where it was started: espalier deploy ITS-PLAN --undo --take-over"
+                    "go on with {}; or take the other deployment back where it was started: espalier deploy ITS-PLAN --undo --take-over",
+                    choose(&|command| format!("espalier deploy {} --resume", command.plan), "espalierd retry")
                 ),
-                false => format!("once they answer: espalier deploy {plan_file} --undo, or --resume to go on"),
+                false => choose(
+                    &|command| format!("once they answer: espalier deploy {} --undo, or --resume to go on", command.plan),
+                    "once they answer: espalierd retry",
+                ),
             });
         }
     }
