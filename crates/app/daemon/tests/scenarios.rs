@@ -169,7 +169,8 @@ impl Stage {
                 let output = second.args(["run", "--config", "espalierd.toml"]).current_dir(&self.folder.0).output();
                 let output = output.expect("the program runs");
                 let told = String::from_utf8(output.stderr).expect("text");
-                let pid = self.daemon.as_ref().expect("it was started").id().to_string();
+                // One that stands alone has no process beside it.
+                let pid = self.daemon.as_ref().map_or_else(|| "PID".to_owned(), |daemon| daemon.id().to_string());
                 told.replace(&pid, "PID") + &format!("? {}\n", output.status.code().expect("it ends by itself"))
             }
             "rest" => {
@@ -192,6 +193,11 @@ impl Stage {
             "append" => {
                 let before = fs::read_to_string(self.file(&words[1])).expect("a file");
                 self.folder.write(&words[1], &(before + &words[2..].join(" ").replace("\\n", "\n")));
+                String::new()
+            }
+            "newer-store" => {
+                let store = rusqlite::Connection::open(self.file("state/espalierd.sqlite")).expect("a store");
+                store.pragma_update(None, "user_version", 99).expect("it is written");
                 String::new()
             }
             "lose-store" => {
@@ -372,6 +378,7 @@ scenarios!(
     dead_switch_stored,
     drift_reported,
     drift_twice,
+    drift_while_a_cable_is_down,
     failed_deployment,
     failing_receiver,
     first_plan,
@@ -379,11 +386,18 @@ scenarios!(
     killed_deployment,
     lost_store,
     maintenance,
+    newer_store,
+    report_only,
     rollback,
     second_daemon,
     silent_switch,
+    stale_proposal,
     stored_answer,
+    two_must_approve,
     unchanged_restart,
     unprotected_cable,
+    what_is_not_there,
+    whole_fabric_rests,
     withdrawn,
+    wrong_plug,
 );

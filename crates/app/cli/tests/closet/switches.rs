@@ -59,6 +59,15 @@ pub(crate) fn ring() -> String {
     text
 }
 
+/// What is wrong with the cables of the ring.
+#[derive(Default)]
+struct Cabling {
+    /// Links without carrier, each by the switch at its `p1`.
+    cut: BTreeSet<u8>,
+    /// Switches whose plugs in `p1` and `p2` are exchanged.
+    crossed: BTreeSet<u8>,
+}
+
 /// Four switches, each with an address of its own.
 pub(crate) struct Closet {
     pub(crate) port: u16,
@@ -67,8 +76,7 @@ pub(crate) struct Closet {
     pub(crate) unanswered: Vec<Arc<AtomicUsize>>,
     /// Changes of a configuration that were asked for, on all switches.
     pub(crate) writes: Arc<AtomicUsize>,
-    /// Links of the ring without carrier, each by the switch at its `p1`.
-    cuts: Arc<Mutex<BTreeSet<u8>>>,
+    cabling: Arc<Mutex<Cabling>>,
     traps: Vec<Arc<AtomicBool>>,
     freezes: Vec<Arc<AtomicBool>>,
     storms: Vec<Arc<AtomicBool>>,
@@ -98,19 +106,19 @@ impl Closet {
         let flags = || -> Vec<Arc<AtomicBool>> { (0..4).map(|_| Arc::default()).collect() };
         let (silent, traps, freezes, storms) = (flags(), flags(), flags(), flags());
         let unanswered: Vec<Arc<AtomicUsize>> = (0..4).map(|_| Arc::default()).collect();
-        let (writes, cuts) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+        let (writes, cabling) = (Arc::new(AtomicUsize::new(0)), Arc::default());
         let agents = sockets.into_iter().zip(0_u8..).map(|(socket, number)| {
             let at = usize::from(number);
             let (stop, silent) = (Arc::clone(&stop), Arc::clone(&silent[at]));
             let (trap, freeze) = (Arc::clone(&traps[at]), Arc::clone(&freezes[at]));
             let (storm, open, turns) = (Arc::clone(&storms[at]), false, Rng::new(u64::from(number)));
-            let (writes, cuts) = (Arc::clone(&writes), Arc::clone(&cuts));
-            let ring = Ring { number, trap, freeze, silent: Arc::clone(&silent), storm, open, turns, writes, cuts };
+            let (writes, cabling) = (Arc::clone(&writes), Arc::clone(&cabling));
+            let ring = Ring { number, trap, freeze, silent: Arc::clone(&silent), storm, open, turns, writes, cabling };
             let lost = Arc::clone(&unanswered[at]);
             thread::spawn(move || serve(socket, ring, limits, kinds[at], &stop, (&silent, &lost)))
         });
         let agents = agents.collect();
-        Self { port, silent, unanswered, writes, cuts, traps, freezes, storms, stop, agents }
+        Self { port, silent, unanswered, writes, cabling, traps, freezes, storms, stop, agents }
     }
 
     pub(crate) fn do_it(&self, deed: &str) {
@@ -118,8 +126,16 @@ impl Closet {
         let number: usize = words[0].strip_prefix('s').and_then(|n| n.parse().ok()).expect("a switch");
         match &words[1..] {
             ["silent"] => self.silent[number].store(true, Ordering::SeqCst),
-            ["cuts"] => drop(self.cuts.lock().expect("nobody panics with it").insert(number as u8)),
-            ["mends"] => drop(self.cuts.lock().expect("nobody panics with it").remove(&(number as u8))),
+            [how @ ("cuts" | "mends" | "crosses" | "uncrosses")] => {
+                let mut cabling = self.cabling.lock().expect("nobody panics with it");
+                let (number, Cabling { cut, crossed }) = (number as u8, &mut *cabling);
+                match *how {
+                    "cuts" => cut.insert(number),
+                    "mends" => cut.remove(&number),
+                    "crosses" => crossed.insert(number),
+                    _ => crossed.remove(&number),
+                };
+            }
             ["storms"] => self.storms[number].store(true, Ordering::SeqCst),
             ["calms"] => self.storms[number].store(false, Ordering::SeqCst),
             ["freezes"] => self.freezes[number].store(true, Ordering::SeqCst),
@@ -211,7 +227,7 @@ struct Ring {
     open: bool,
     turns: Rng,
     writes: Arc<AtomicUsize>,
-    cuts: Arc<Mutex<BTreeSet<u8>>>,
+    cabling: Arc<Mutex<Cabling>>,
 }
 
 impl DataPlane for Ring {
@@ -229,12 +245,17 @@ impl DataPlane for Ring {
         };
         let row = |local_port: u32| Neighbour { time_mark: 0, local_port, index: 1 };
         let before = (self.number + 3) % 4;
-        let cuts = self.cuts.lock().expect("nobody panics with it");
-        let ends = [(1, self.number, (self.number + 1) % 4, 2), (2, before, before, 1)];
+        let cabling = self.cabling.lock().expect("nobody panics with it");
+        let [next, back] = [(self.number, (self.number + 1) % 4, 2), (before, before, 1)];
+        let is_crossed = |number: u8| cabling.crossed.contains(&number);
+        let by_port = if is_crossed(self.number) { [back, next] } else { [next, back] };
+        let ends = (1..).zip(by_port).map(|(port, (link, neighbour, its_port))| {
+            (port, link, neighbour, if is_crossed(neighbour) { 3 - its_port } else { its_port })
+        });
         sensors.neighbours.rows.clear();
         for (port, link, neighbour, its_port) in ends {
             let sensor = &mut sensors.ports[port as usize - 1];
-            let oper = if cuts.contains(&link) { IfStatus::Down } else { IfStatus::Up };
+            let oper = if cabling.cut.contains(&link) { IfStatus::Down } else { IfStatus::Up };
             if oper == IfStatus::Up {
                 sensors.neighbours.rows.insert(row(port), speaker(neighbour, its_port));
             }
@@ -242,7 +263,7 @@ impl DataPlane for Ring {
                 (sensor.oper, sensor.changed_cs, sensors.neighbours.changed_cs) = (oper, up_cs, up_cs);
             }
         }
-        drop(cuts);
+        drop(cabling);
         sensors.learned.clear();
         if self.open && self.storm.load(Ordering::SeqCst) {
             sensors.learned.insert(FdbRow { fdb: 2, mac: Mac::local(77) }, [1, 2][self.turns.below(2)]);
