@@ -144,6 +144,7 @@ const RULES: &[Rule] = &[
             "sim",
             "experiments",
             "controller",
+            "api-client",
             "switch-model",
             "dialects",
             "bridge-mib",

@@ -325,6 +325,32 @@ pub struct LinkSummary {
     pub max: [Option<f64>; 2],
 }
 
+/// The current deployment of a target, or the last one since the daemon was started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Deployment {
+    /// The number of the target.
+    pub target: u64,
+    /// The digest of its plan.
+    pub plan: String,
+    /// When it began, in seconds since 1970-01-01 UTC.
+    pub at_s: u64,
+    /// What has happened, as `espalier deploy` prints it.
+    pub lines: Vec<String>,
+    /// How it ended; none while it goes on.
+    pub outcome: Option<DeploymentOutcome>,
+}
+
+/// How a deployment ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeploymentOutcome {
+    /// In one word, such as `deployed`, `unchanged`, `rolled-back`, `refused` or `interrupted`.
+    pub word: String,
+    /// In sentences, with the way on.
+    pub lines: Vec<String>,
+    /// Whether every switch holds the plan.
+    pub is_sound: bool,
+}
+
 /// Why a request is refused, as JSON.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct ErrorDocument {

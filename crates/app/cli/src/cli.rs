@@ -46,8 +46,24 @@ pub(crate) struct Cli {
     /// Print one JSON object for machines instead of text for people.
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) controller: Controller,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// An espalierd to ask instead of the switches.
+#[derive(Args, Clone)]
+pub(crate) struct Controller {
+    /// Deploy through this espalierd: https://HOST:PORT, http://127.0.0.1:PORT or the path of its socket.
+    #[arg(long = "controller", value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// File of the token to show to --controller, mode 0600 [env: ESPALIER_TOKEN_FILE].
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// CA certificates that the controller's is signed by (PEM) [env: ESPALIER_CA] [default: the system's].
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub(crate) ca: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]

@@ -17,6 +17,7 @@ pub mod leader;
 pub mod manager;
 pub mod notify;
 pub mod outcome;
+pub mod progress;
 pub mod service;
 pub mod show;
 pub mod work;

@@ -42,6 +42,7 @@ use crate::{
     leader::{Leadership, await_lease},
     manager::Manager,
     notify::{Receiver, deliver},
+    progress::Progress,
     work::{Reach, work},
 };
 
@@ -237,8 +238,10 @@ fn control(
                 certificate: Arc::default(),
             };
             configured.certificate.replace(tls);
+            let progress = Arc::new(Progress::default());
             let shared = Arc::new(Shared {
                 manager: Arc::clone(&manager),
+                progress: Arc::clone(&progress),
                 store: store.file,
                 scratch: state.folder.clone(),
                 tokens: Arc::clone(&configured.tokens),
@@ -268,7 +271,7 @@ fn control(
                         read_again(path, |checked| configured.replace(checked, &manager));
                     }
                 });
-                work(&manager, &|| configured.reach());
+                work(&manager, &progress, &|| configured.reach());
                 handle.close();
             });
             drop(serving);

@@ -15,8 +15,10 @@ use std::{
 };
 
 use controller::{
-    AddressesMode, AddressesRequest, CancellationToken, ConnectOptions, DeployRequest, DeployResult, Fabric, Monitor,
-    StandbyRequest, Start, Store as _, Trial, Unconfirmable, Words, deploy, keep_addresses, stand_by,
+    AddressesMode, AddressesRequest, CancellationToken, ConnectOptions, DeployEvent, DeployRequest, DeployResult,
+    Error, Fabric, Monitor, StandbyRequest, Start, Store as _, Trial, Unconfirmable, Words, deploy,
+    deploy_words::{DeployEnd, DeployLines, WayOn, end_words},
+    keep_addresses, stand_by,
 };
 use drivers::credentials::Keyring;
 use fabric::{HostId, Mac, Plan, VlanId};
@@ -28,9 +30,10 @@ use rollout::{
 
 use crate::{
     core::ladder::Reaction,
-    documents::Target,
+    documents::{DeploymentOutcome, Target},
     manager::{Absent, Deployed, Job, Manager, took},
     outcome::{outcome_words, refusal_words},
+    progress::Progress,
 };
 
 /// How long frames may still be under way after their senders have been stopped.
@@ -69,7 +72,7 @@ impl Reach {
 }
 
 /// Carries jobs out until there is to be an end.
-pub fn work(manager: &Manager, reach: &dyn Fn() -> Arc<Reach>) {
+pub fn work(manager: &Manager, progress: &Progress, reach: &dyn Fn() -> Arc<Reach>) {
     loop {
         match manager.next_job() {
             Job::Stop => return,
@@ -78,8 +81,11 @@ pub fn work(manager: &Manager, reach: &dyn Fn() -> Arc<Reach>) {
             }
             Job::Watch(plan) => watch(manager, &plan, &reach()),
             Job::Deploy { target, plan, since } => {
-                let end = bring(manager, (&target, &plan, since.as_deref()), &reach());
-                if let Err(error) = manager.deployed(&target, &plan, end) {
+                progress.begin(&target, manager.now_s());
+                let (end, outcome) = bring(manager, (&target, &plan, since.as_deref()), progress, &reach());
+                let kept = manager.deployed(&target, &plan, end);
+                progress.end(outcome);
+                if let Err(error) = kept {
                     manager.store_failed(&error);
                     manager.wait_for_job(AGAIN);
                 }
@@ -272,15 +278,40 @@ fn request<'a>(plan: &'a Plan, since: Option<&'a Plan>, start: Start) -> DeployR
     }
 }
 
-/// Brings the switches to a target.
-fn bring(manager: &Manager, (target, plan, since): (&Target, &Plan, Option<&Plan>), reach: &Reach) -> Deployed {
+/// Brings the switches to a target, and tells what happens meanwhile.
+fn bring(
+    manager: &Manager,
+    (target, plan, since): (&Target, &Plan, Option<&Plan>),
+    progress: &Progress,
+    reach: &Reach,
+) -> (Deployed, DeploymentOutcome) {
     tracing::info!(target = target.number, "deploying");
-    let done = match attempt(manager, plan, since, reach) {
+    let mut lines = DeployLines::new(plan);
+    let mut tell = |event: &DeployEvent<'_>| progress.tell(lines.of(event));
+    let done = match attempt(manager, plan, since, reach, &mut tell) {
         // What was interrupted cannot go on as this change under traffic.
-        Ok(DeployResult::Ended(_, Outcome::Refused(Reason::OtherChange))) => attempt(manager, plan, None, reach),
+        Ok(DeployResult::Ended(_, Outcome::Refused(Reason::OtherChange))) => {
+            attempt(manager, plan, None, reach, &mut tell)
+        }
         done => done,
     };
-    end_of(manager, done)
+    let end = end_of(manager, &done);
+    let outcome = match (&end, &done) {
+        (Deployed::Interrupted, _) => failure(
+            "interrupted",
+            "espalierd is stopping; it resumes the deployment when it is started again".to_owned(),
+        ),
+        (_, Err(error)) => failure("failed", error.words()),
+        (_, Ok(result)) => match end_words(result, plan, &WayOn::Controller) {
+            Some(DeployEnd { word, lines, is_sound }) => DeploymentOutcome { word: word.to_owned(), lines, is_sound },
+            None => failure("failed", refusal_words(result)),
+        },
+    };
+    (end, outcome)
+}
+
+fn failure(word: &str, why: String) -> DeploymentOutcome {
+    DeploymentOutcome { word: word.to_owned(), lines: vec![why], is_sound: false }
 }
 
 /// Deploys a plan once more for switches that differ from it.
@@ -293,7 +324,7 @@ fn put_back(manager: &Manager, plan: &Plan, switches: &BTreeSet<String>, reach: 
         return;
     }
     let words = |kind, text| Words { kind, subject: Some(names.join(", ")), text };
-    let told = match end_of(manager, attempt(manager, plan, None, reach)) {
+    let told = match end_of(manager, &attempt(manager, plan, None, reach, &mut |_| {})) {
         Deployed::Well => words("put-back", format!("{} put back to the plan", names.join(", "))),
         Deployed::Badly(why) => words("waits", format!("{} not put back: {why}", names.join(", "))),
         // It goes on after the next start.
@@ -311,13 +342,14 @@ fn attempt(
     plan: &Plan,
     since: Option<&Plan>,
     reach: &Reach,
-) -> Result<DeployResult, controller::Error> {
-    let done = attempt_once(manager, plan, since, reach)?;
+    tell: &mut dyn FnMut(&DeployEvent<'_>),
+) -> Result<DeployResult, Error> {
+    let done = attempt_once(manager, plan, since, reach, tell)?;
     let DeployResult::OtherJournal(why) = &done else { return Ok(done) };
     // Other switches were left in the middle of a change than these: nothing of it can be gone on with. All ports of these go down first.
     let place = manager.archive().set_aside()?;
     tracing::warn!("{}; its journal is now {place}", why.sentence());
-    attempt_once(manager, plan, None, reach)
+    attempt_once(manager, plan, None, reach, tell)
 }
 
 fn attempt_once(
@@ -325,7 +357,8 @@ fn attempt_once(
     plan: &Plan,
     since: Option<&Plan>,
     reach: &Reach,
-) -> Result<DeployResult, controller::Error> {
+    tell: &mut dyn FnMut(&DeployEvent<'_>),
+) -> Result<DeployResult, Error> {
     let start = if manager.archive().journal()?.is_some() { Start::Resume } else { Start::Fresh };
     let (token, over) = (CancellationToken::default(), CancellationToken::default());
     thread::scope(|scope| {
@@ -338,22 +371,25 @@ fn attempt_once(
             }
         });
         let reached = (&reach.keyring, &reach.options);
-        let mut tell = |event: controller::DeployEvent<'_>| tracing::debug!(?event, "deployment");
+        let mut tell = |event: DeployEvent<'_>| {
+            tracing::debug!(?event, "deployment");
+            tell(&event);
+        };
         let done = deploy(&request(plan, since, start), reached, manager.archive(), &token, &mut tell);
         over.cancel();
         done
     })
 }
 
-fn end_of(manager: &Manager, done: Result<DeployResult, controller::Error>) -> Deployed {
+fn end_of(manager: &Manager, done: &Result<DeployResult, Error>) -> Deployed {
     match done {
-        Ok(DeployResult::Ended(surveyed, outcome)) => match outcome_words(&surveyed.route.topology, &outcome) {
+        Ok(DeployResult::Ended(surveyed, outcome)) => match outcome_words(&surveyed.route.topology, outcome) {
             Ok(()) => Deployed::Well,
             Err(_) if manager.is_stopping() => Deployed::Interrupted,
             Err(why) => Deployed::Badly(why),
         },
         Ok(DeployResult::Interrupted) => Deployed::Interrupted,
-        Ok(refused) => Deployed::Badly(refusal_words(&refused)),
+        Ok(refused) => Deployed::Badly(refusal_words(refused)),
         Err(error) => Deployed::Badly(error.words()),
     }
 }

@@ -36,6 +36,9 @@ fn a_token_says_who_may_do_what() {
         ("DELETE", "/v1/maintenance/1", Some("sesame"), b"", 404),
         ("POST", "/v1/proposals/1/withdraw", Some("sesame"), b"", 200),
         ("POST", "/v1/proposals/1/approve", Some("sesame"), b"", 409),
+        ("GET", "/v1/deployment", None, b"", 404),
+        ("GET", "/v1/deployment/stream", Some("sesame"), b"", 404),
+        ("GET", "/v1/deployment", Some("wrong"), b"", 401),
         ("GET", "/v1/plans/none", None, b"", 404),
         ("GET", "/v1/nothing", None, b"", 404),
     ] {
@@ -75,6 +78,25 @@ fn plans_come_back_as_they_were_and_events_are_streamed() {
         assert!(since.elapsed() < Duration::from_secs(60), "{text}");
         thread::sleep(Duration::from_millis(50));
     }
+    let (_, deployment) = daemon.ask("GET", "/v1/deployment", None, b"");
+    let deployment: Value = serde_json::from_str(&deployment).expect("JSON");
+    let told = deployment["lines"].as_array().expect("lines");
+    assert_eq!(
+        (&deployment["target"], told[0].as_str()),
+        (&1.into(), Some("survey: 4 of 4 cables confirmed by both ends"))
+    );
+    assert_eq!(deployment["outcome"]["lines"][0], "4 of 4 switches hold the plan: generation 1");
+    let (status, streamed) = daemon.ask("GET", "/v1/deployment/stream", None, b"");
+    let data = |event: &str| -> Vec<Value> {
+        let blocks = streamed.split("\n\n").filter(|block| block.contains(&format!("event: {event}\n")));
+        let data = blocks.filter_map(|block| block.lines().find_map(|line| line.strip_prefix("data: ")));
+        data.map(|data| serde_json::from_str(data).expect("JSON")).collect()
+    };
+    assert_eq!(
+        (status, &data("line"), &data("ended")),
+        (200, told, &vec![deployment["outcome"].clone()]),
+        "{streamed}"
+    );
     daemon.closet.do_it("s1 silent");
     let mut lines = BufReader::new(stream).lines();
     let data = loop {

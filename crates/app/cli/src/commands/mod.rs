@@ -60,7 +60,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::cli::{Cli, Command};
+use crate::{
+    cli::{Cli, Command},
+    failure::bad_input,
+};
 
 /// How results are printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,6 +80,11 @@ pub(crate) enum Output {
 /// Whatever keeps it from its result.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
     let output = if cli.json { Output::Json } else { Output::Person };
+    if cli.controller.url.is_some() && !matches!(cli.command, Command::Deploy(_)) {
+        return Err(bad_input(
+            "--controller is for deploy; what else a controller can be asked is a command of espalierd: status, events, history, proposals".to_owned(),
+        ));
+    }
     match cli.command {
         Command::Generate(args) => generate::run(&args, output),
         Command::Import(args) => import::run(&args, output),
@@ -85,7 +93,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Check(args) => check::run(&args, output),
         Command::Discover(args) => discover::run(&args, output),
         Command::Enrol(args) => enrol::run(&args, output),
-        Command::Deploy(args) => deploy::run(&args, output),
+        Command::Deploy(args) => deploy::run(&args, &cli.controller, output),
         Command::Observe(args) => observe::run(&args, output),
         Command::Status(args) => status::run(&args, output),
         Command::Watch(args) => status::watch(&args, output),

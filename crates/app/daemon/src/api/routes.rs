@@ -29,11 +29,12 @@ use super::{
 };
 use crate::{
     documents::{
-        AuditEntry, Delivery, ErrorDocument, Event, LinkHistory, LinkSummary, Maintenance, MaintenanceRequest,
-        Proposal, Status, Target,
+        AuditEntry, Delivery, Deployment, DeploymentOutcome, ErrorDocument, Event, LinkHistory, LinkSummary,
+        Maintenance, MaintenanceRequest, Proposal, Status, Target,
     },
     history::{History, HistoryError},
     manager::{Manager, Refused},
+    progress::{Progress, Step},
 };
 
 /// Most bytes of a plan that is proposed.
@@ -45,6 +46,8 @@ const REASON_LEN_MAX: usize = 1000;
 pub struct Shared {
     /// The daemon.
     pub manager: Arc<Manager>,
+    /// What happens in deployments.
+    pub progress: Arc<Progress>,
     /// Its store, for backups; none where it is not a file of the daemon's.
     pub store: Option<Arc<SqliteRecords>>,
     /// Folder for a backup that is under way.
@@ -67,6 +70,8 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/events/stream", get(event_stream))
         .route("/v1/targets", get(targets))
         .route("/v1/target/retry", post(retry))
+        .route("/v1/deployment", get(deployment))
+        .route("/v1/deployment/stream", get(deployment_stream))
         .route("/v1/rollback/{number}", post(roll_back))
         .route("/v1/plans/{digest}", get(plan))
         .route("/v1/proposals", get(proposals).post(propose))
@@ -214,6 +219,40 @@ async fn targets(_: Caller, State(shared): State<Arc<Shared>>) -> Reply<Vec<Targ
 async fn retry(caller: Caller, State(shared): State<Arc<Shared>>) -> Reply<Target> {
     caller.may(Role::Admin)?;
     Ok(Json(blocking(shared, move |manager| manager.retry(&caller.name)).await?))
+}
+
+fn nothing_deployed() -> Refusal {
+    let why = "nothing has been deployed since espalierd was started; /v1/targets says what was deployed before";
+    Refusal(StatusCode::NOT_FOUND, why.to_owned())
+}
+
+/// The current deployment, or the last one since the daemon was started.
+#[utoipa::path(get, path = "/v1/deployment",
+    responses((status = 200, body = Deployment), (status = 404, body = ErrorDocument)))]
+async fn deployment(_: Caller, State(shared): State<Arc<Shared>>) -> Reply<Deployment> {
+    shared.progress.current().map(Json).ok_or_else(nothing_deployed)
+}
+
+/// The same as server-sent events: a `line` for each line so far and each that comes, as a JSON string, and at the end `ended` with
+/// the outcome.
+#[utoipa::path(get, path = "/v1/deployment/stream",
+    responses((status = 200, body = DeploymentOutcome, content_type = "text/event-stream"), (status = 404, body = ErrorDocument)))]
+async fn deployment_stream(
+    _: Caller,
+    State(shared): State<Arc<Shared>>,
+) -> Result<Sse<impl Stream<Item = Result<SentEvent, Infallible>>>, Refusal> {
+    shared.progress.current().ok_or_else(nothing_deployed)?;
+    let progress = Arc::clone(&shared.progress);
+    let follower = progress.follow();
+    let sent = stream::unfold((progress, follower), |(progress, mut follower)| async move {
+        let (event, data) = match follower.next(&progress).await? {
+            Step::Line(line) => ("line", serde_json::to_string(&line)),
+            Step::Ended(outcome) => ("ended", serde_json::to_string(&outcome)),
+        };
+        let sent = SentEvent::default().event(event).data(data.unwrap_or_default());
+        Some((Ok(sent), (progress, follower)))
+    });
+    Ok(Sse::new(sent).keep_alive(KeepAlive::default()))
 }
 
 /// Proposes the plan of an earlier target. Approvers.
@@ -467,6 +506,8 @@ async fn backup(caller: Caller, State(shared): State<Arc<Shared>>) -> Result<Res
         event_stream,
         targets,
         retry,
+        deployment,
+        deployment_stream,
         roll_back,
         plan,
         proposals,

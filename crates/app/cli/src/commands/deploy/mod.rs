@@ -3,6 +3,7 @@
 mod command;
 mod dry_run;
 mod survey;
+mod through;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -28,7 +29,10 @@ use crate::{
     files::{read_plan_file, write_plan_file},
 };
 
-pub(super) fn run(args: &cli::Deploy, output: Output) -> Result<ExitCode> {
+pub(super) fn run(args: &cli::Deploy, controller: &cli::Controller, output: Output) -> Result<ExitCode> {
+    if let Some(url) = &controller.url {
+        return through::deploy(args, (url, controller), output);
+    }
     match attempt(args, output)? {
         Attempt::Ended(code) => Ok(code),
         Attempt::PlannedAround(file) => {

@@ -1,0 +1,142 @@
+//! A deployment through espalierd: the plan is proposed and approved there, and what happens is shown until it has ended.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Error, Result};
+use api_client::{
+    Ask, Endpoint, RemoteOptions,
+    documents::{Deployment, Proposal, ProposalState, Target, TargetState},
+    encoded,
+};
+use controller::count::counted;
+use fabric::format::plan::ReadMode;
+
+use super::{super::Output, say};
+use crate::{
+    cli,
+    failure::{FAILED, bad_input},
+    files::read_plan_file,
+};
+
+/// How often the controller is asked how far it is.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// Deploys a plan through the controller at a URL.
+pub(super) fn deploy(
+    args: &cli::Deploy,
+    (url, controller): (&str, &cli::Controller),
+    output: Output,
+) -> Result<ExitCode> {
+    if let Some(option) = not_for_controllers(args) {
+        return Err(bad_input(format!(
+            "{option} is for a deployment without a controller; espalierd finds out by itself what the switches hold, whether a change is \
+             hitless and whether a deployment was interrupted"
+        )));
+    }
+    // A file that is no plan is refused here, with its line.
+    read_plan_file(&args.plan, ReadMode::Strict)?;
+    let text = std::fs::read(&args.plan).map_err(|error| bad_input(format!("{}: {error}", args.plan.display())))?;
+    let endpoint = endpoint(url, controller).map_err(bad_input)?;
+    let reason = format!("espalier deploy {}", args.plan.display());
+    let path = format!("/v1/proposals?reason={}", encoded(&reason));
+    let proposal: Proposal = endpoint.document(Ask::post(&path, text)).map_err(Error::msg)?;
+    let path = format!("/v1/proposals/{}/approve", proposal.id);
+    let proposal: Proposal = endpoint.document(Ask::post(&path, Vec::new())).map_err(Error::msg)?;
+    if proposal.state == ProposalState::Open {
+        let approvals = counted(proposal.approvals.len(), "approval");
+        let told = format!(
+            "proposal {} has {approvals} and needs more; it is deployed once others approve it: espalierd approve {}",
+            proposal.id, proposal.id
+        );
+        end(output, "proposed", &[told], proposal.parent + 1)?;
+        return Ok(ExitCode::from(FAILED));
+    }
+    follow(&endpoint, proposal.parent + 1, output)
+}
+
+/// Shows what happens in the deployment of a target until it has ended.
+fn follow(endpoint: &Endpoint, target: u64, output: Output) -> Result<ExitCode> {
+    let mut shown = 0;
+    loop {
+        // There is none before the first.
+        let current: Option<Deployment> = endpoint.document(Ask::get("/v1/deployment")).ok();
+        match current.filter(|deployment| deployment.target >= target) {
+            Some(deployment) if deployment.target == target => {
+                for line in deployment.lines.iter().skip(shown) {
+                    eprintln!("{line}");
+                }
+                shown = deployment.lines.len();
+                if let Some(outcome) = deployment.outcome {
+                    end(output, &outcome.word, &outcome.lines, target)?;
+                    return Ok(if outcome.is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) });
+                }
+            }
+            Some(_) => return ended_before(endpoint, target, output),
+            None => {
+                // It waits for one that is under way; a controller that is gone says so here.
+                let _: Vec<Target> = endpoint.document(Ask::get("/v1/targets")).map_err(Error::msg)?;
+            }
+        }
+        thread::sleep(AGAIN);
+    }
+}
+
+/// Another target is deployed already: what became of this one.
+fn ended_before(endpoint: &Endpoint, target: u64, output: Output) -> Result<ExitCode> {
+    let targets: Vec<Target> = endpoint.document(Ask::get("/v1/targets")).map_err(Error::msg)?;
+    let found = targets.into_iter().find(|found| found.number == target);
+    let is_sound = found.as_ref().is_some_and(|found| found.state == TargetState::Deployed);
+    let (word, line) = match found.and_then(|found| found.note) {
+        _ if is_sound => ("deployed", format!("target {target} was deployed, and another target since")),
+        Some(note) => ("failed", format!("target {target} was not deployed: {note}")),
+        None => ("superseded", format!("target {target} was not deployed: another target was approved before")),
+    };
+    end(output, word, &[line], target)?;
+    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+fn end(output: Output, word: &str, lines: &[String], target: u64) -> Result<()> {
+    match output {
+        Output::Json => say!("{}", serde_json::json!({ "outcome": word, "messages": lines, "target": target })),
+        Output::Person => {
+            for line in lines {
+                say!("{line}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A URL, or the path of a socket on this machine.
+fn endpoint(url: &str, controller: &cli::Controller) -> Result<Endpoint, String> {
+    if Path::new(url).is_absolute() {
+        return Ok(Endpoint::Socket(PathBuf::from(url)));
+    }
+    let remote = RemoteOptions {
+        controller: Some(url.to_owned()),
+        token_file: controller.token_file.clone(),
+        ca: controller.ca.clone(),
+    };
+    Endpoint::new(Path::new(api_client::SOCKET), &remote.or_environment(&|name| std::env::var(name).ok())?)
+}
+
+/// An option that says nothing to a controller, if one is given.
+fn not_for_controllers(args: &cli::Deploy) -> Option<&'static str> {
+    let given = [
+        (args.since.is_some(), "--since"),
+        (args.dry_run, "--dry-run"),
+        (args.resume, "--resume"),
+        (args.undo, "--undo"),
+        (args.take_over, "--take-over"),
+        (!args.trust_cabling.is_empty(), "--trust-cabling"),
+        (args.confirm_by_link_state, "--confirm-by-link-state"),
+        (args.around_unconfirmed.is_some(), "--around-unconfirmed"),
+        (!args.replaced.is_empty(), "--replaced"),
+    ];
+    given.into_iter().find(|(given, _)| *given).map(|(_, option)| option)
+}
