@@ -1,4 +1,4 @@
-//! Where a daemon's API is, and who asks: a Unix socket, or a URL with a token.
+//! The address of espalierd's API: a Unix socket, or a URL and the token that authenticates the client.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -60,7 +60,7 @@ impl RemoteOptions {
     }
 }
 
-/// Where a daemon's API is, and who asks.
+/// The address of espalierd's API, and for a URL the token that authenticates the client.
 #[derive(Clone, Debug)]
 pub enum Endpoint {
     /// A Unix socket, whose users the system knows.

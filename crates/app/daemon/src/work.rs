@@ -37,9 +37,9 @@ use crate::{
 };
 
 /// How long frames may still be under way after their senders have been stopped.
-const DRAIN: Duration = Duration::from_millis(500);
+pub const DRAIN: Duration = Duration::from_millis(500);
 /// How long a watcher that has ended waits before it begins again.
-const AGAIN: Duration = Duration::from_secs(5);
+pub const AGAIN: Duration = Duration::from_secs(5);
 /// How long switches are left alone between two looks.
 const BREATH: Duration = Duration::from_millis(500);
 /// A poll gives up sooner than a deployment: the next one asks again, and a switch that died is known within seconds.
@@ -263,7 +263,7 @@ fn learn(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToke
 }
 
 /// A request to deploy, as the daemon makes them.
-fn request<'a>(plan: &'a Plan, since: Option<&'a Plan>, start: Start) -> DeployRequest<'a> {
+pub fn request<'a>(plan: &'a Plan, since: Option<&'a Plan>, start: Start) -> DeployRequest<'a> {
     DeployRequest {
         plan,
         since,
@@ -288,13 +288,7 @@ fn bring(
     tracing::info!(target = target.number, "deploying");
     let mut lines = DeployLines::new(plan);
     let mut tell = |event: &DeployEvent<'_>| progress.tell(lines.of(event));
-    let done = match attempt(manager, plan, since, reach, &mut tell) {
-        // What was interrupted cannot go on as this change under traffic.
-        Ok(DeployResult::Ended(_, Outcome::Refused(Reason::OtherChange))) => {
-            attempt(manager, plan, None, reach, &mut tell)
-        }
-        done => done,
-    };
+    let done = attempt(manager, plan, since, reach, &mut tell);
     let end = end_of(manager, &done);
     let outcome = match (&end, &done) {
         (Deployed::Interrupted, _) => failure(
@@ -336,7 +330,8 @@ fn put_back(manager: &Manager, plan: &Plan, switches: &BTreeSet<String>, reach: 
     say(manager, "drift", &told);
 }
 
-/// Deploys a plan, beginning where an interrupted deployment stopped, if there is one.
+/// Deploys a plan, beginning where an interrupted deployment stopped, if there is one. If that was another one than this plan can continue,
+/// all ports of the switches go down first.
 fn attempt(
     manager: &Manager,
     plan: &Plan,
@@ -345,10 +340,14 @@ fn attempt(
     tell: &mut dyn FnMut(&DeployEvent<'_>),
 ) -> Result<DeployResult, Error> {
     let done = attempt_once(manager, plan, since, reach, tell)?;
-    let DeployResult::OtherJournal(why) = &done else { return Ok(done) };
-    // Other switches were left in the middle of a change than these: nothing of it can be gone on with. All ports of these go down first.
-    let place = manager.archive().set_aside()?;
-    tracing::warn!("{}; its journal is now {place}", why.sentence());
+    match &done {
+        DeployResult::OtherJournal(why) => {
+            let place = manager.archive().set_aside()?;
+            tracing::warn!("{}; its journal is now {place}", why.sentence());
+        }
+        DeployResult::Ended(_, Outcome::Refused(Reason::OtherChange)) => {}
+        _ => return Ok(done),
+    }
     attempt_once(manager, plan, None, reach, tell)
 }
 

@@ -7,19 +7,20 @@ use std::{
 };
 
 use controller::{
-    CancellationToken, DeployRequest, Judged, Report, Route, Start, StatusReport, Store as _, Tracker, Trial,
-    Unconfirmable, agreement, conclude, specification,
+    CancellationToken, Judged, Report, Route, Start, StatusReport, Store as _, Tracker, agreement, conclude,
+    specification,
 };
 use espalierd::{
     core::ladder::Reaction,
     documents::Target,
     manager::{Deployed, Job, Manager},
     outcome::outcome_words,
+    work::{AGAIN, DRAIN, request},
 };
 use fabric::{Admin, Plan, PortId, SwitchId};
 use rollout::{
     bonds::Bonds,
-    deploy::{Deployment, Outcome, Precedence, Reply, Surroundings as _, SwitchRequest, Watch},
+    deploy::{Deployment, Outcome, Reply, Surroundings as _, SwitchRequest, Watch},
     diagnose::diagnose,
     standby::Standby,
 };
@@ -27,11 +28,7 @@ use switch_model::{SwitchConfig, align, observe::drift};
 
 use crate::world::{Died, World};
 
-/// As `espalierd::work` has them.
-const DRAIN: Duration = Duration::from_millis(500);
-const GUARD: Duration = Duration::from_secs(90);
-const CABLE_WAIT: Duration = Duration::from_secs(45);
-const AGAIN_MS: u64 = 5_000;
+const AGAIN_MS: u64 = AGAIN.as_millis() as u64;
 /// Between two polls while something has happened lately, and at other times, when nothing comes of them.
 const POLL_MS: u64 = 30_000;
 const CALM_POLL_MS: u64 = 900_000;
@@ -210,21 +207,6 @@ impl<'a> Attendant<'a> {
     }
 }
 
-fn request<'a>(plan: &'a Plan, since: Option<&'a Plan>, start: Start) -> DeployRequest<'a> {
-    DeployRequest {
-        plan,
-        since,
-        start,
-        precedence: Precedence::GiveWay,
-        replaced: &[],
-        trusted: &[],
-        unconfirmed: Unconfirmable::Refuse,
-        trial: Trial::Never,
-        guard: GUARD,
-        cable_wait: CABLE_WAIT,
-    }
-}
-
 fn bring(
     world: &mut World,
     manager: &Manager,
@@ -281,7 +263,7 @@ fn deploy(world: &mut World, manager: &Manager, plan: &Plan, since: Option<&Plan
     };
     order.nonce = world.rng.next_u64() as u32;
     let cables = world.fabric.cables(&route.topology);
-    order.watch = Some(Watch { cables, cables_max: CABLE_WAIT, floods_min: FLOODS_MIN });
+    order.watch = Some(Watch { cables, cables_max: request.cable_wait, floods_min: FLOODS_MIN });
     let mut deployment = Deployment::new(&route.topology, order);
     let token = CancellationToken::default();
     let mut ignore = |_: controller::DeployEvent<'_>| {};

@@ -76,27 +76,30 @@ fn follow(endpoint: &Endpoint, target: u64, output: Output) -> Result<ExitCode> 
                     return Ok(if outcome.is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) });
                 }
             }
-            Some(_) => return ended_before(endpoint, target, output),
-            None => {
-                // It waits for one that is under way; a controller that is gone says so here.
-                let _: Vec<Target> = endpoint.document(Ask::get("/v1/targets")).map_err(Error::msg)?;
+            // Another target is deployed already, this one waits for the one before, or the controller was started again meanwhile.
+            other => {
+                let targets: Vec<Target> = endpoint.document(Ask::get("/v1/targets")).map_err(Error::msg)?;
+                let found = targets.into_iter().find(|found| found.number == target);
+                let found = found.filter(|found| other.is_some() || found.state != TargetState::Pending);
+                if let Some(found) = found {
+                    return ended_unseen(&found, output);
+                }
             }
         }
         thread::sleep(AGAIN);
     }
 }
 
-/// Another target is deployed already: what became of this one.
-fn ended_before(endpoint: &Endpoint, target: u64, output: Output) -> Result<ExitCode> {
-    let targets: Vec<Target> = endpoint.document(Ask::get("/v1/targets")).map_err(Error::msg)?;
-    let found = targets.into_iter().find(|found| found.number == target);
-    let is_sound = found.as_ref().is_some_and(|found| found.state == TargetState::Deployed);
-    let (word, line) = match found.and_then(|found| found.note) {
-        _ if is_sound => ("deployed", format!("target {target} was deployed, and another target since")),
-        Some(note) => ("failed", format!("target {target} was not deployed: {note}")),
-        None => ("superseded", format!("target {target} was not deployed: another target was approved before")),
+/// The end of a target's deployment whose lines are not kept any more.
+fn ended_unseen(found: &Target, output: Output) -> Result<ExitCode> {
+    let target = found.number;
+    let (word, line) = match (found.state, &found.note) {
+        (TargetState::Deployed, _) => ("deployed", format!("target {target} was deployed")),
+        (_, Some(note)) => ("failed", format!("target {target} was not deployed: {note}")),
+        (_, None) => ("superseded", format!("target {target} was not deployed: a later target took its place")),
     };
     end(output, word, &[line], target)?;
+    let is_sound = found.state == TargetState::Deployed;
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
