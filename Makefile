@@ -98,6 +98,7 @@ bench-planner:
 	@tools/setup bench
 	cargo build --release --locked -p espalier
 	bench/bound > docs/benchmarks/bound.md
+	bench/multipath > docs/benchmarks/multipath.md
 	SIZES=$(SIZES) bench/planner/run docs/benchmarks/planner-$(SIZES).md
 
 bench-ri2n:

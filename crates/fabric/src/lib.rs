@@ -30,6 +30,7 @@ mod mac;
 mod model;
 mod models;
 mod name;
+mod path_sets;
 mod plan;
 mod planes;
 mod policy;
@@ -65,6 +66,9 @@ pub use mac::{Mac, MacError};
 pub use model::{Basis, Model, PortNames};
 pub use models::Models;
 pub use name::is_port_name;
+pub use path_sets::{
+    PATH_HOSTS_MAX, PATHS_MAX, PathSets, PathSummary, PermutationProof, permutation_demand, permutations,
+};
 pub use plan::{Plan, Summary};
 pub use planes::{PlanePairs, PlaneParts, Planes};
 pub use policy::{EngineName, FdbMode, FlowControl, Policy, Rails, Resilience, Subnet, Tagging, Weights};

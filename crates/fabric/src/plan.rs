@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, net::IpAddr};
 
 use crate::{
     Assignment, Bound, Certificate, DeviceIntent, EngineName, Failover, HostId, HostIntent, HostTagging,
-    IPV6_PREFIX_BITS, Link, LinkId, Policy, Tagging, Topology, VlanId, VlanTree,
+    IPV6_PREFIX_BITS, Link, LinkId, PathSets, PathSummary, Policy, Tagging, Topology, VlanId, VlanTree,
 };
 
 /// A finished plan. What executes it never chooses.
@@ -30,6 +30,8 @@ pub struct Plan {
     pub bound: Bound,
     /// What to do when a link fails; none unless the policy asks for it.
     pub failover: Option<Failover>,
+    /// Which VLANs hosts may spread a pair over; none where each pair has the assigned one alone.
+    pub paths: Option<PathSets>,
     /// What the plan claims of itself.
     pub summary: Summary,
 }
@@ -70,6 +72,8 @@ pub struct Summary {
     pub fdb_entries_max: usize,
     /// Static entries in the whole fabric.
     pub fdb_entries_total: usize,
+    /// Figures of the path sets, if the plan has some.
+    pub paths: Option<PathSummary>,
 }
 
 impl Eq for Summary {}

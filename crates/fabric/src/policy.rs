@@ -48,6 +48,8 @@ pub struct Policy {
     pub planes: Planes,
     /// Most links between switches that a unicast frame crosses from one host to any other while all links are up.
     pub hops_max: Option<u32>,
+    /// Most VLANs that hosts may spread a pair over, 1 to [`PATHS_MAX`](crate::PATHS_MAX).
+    pub paths_max: u32,
     /// How long an engine that can go on improving may do so; it does not change what is valid.
     pub time_limit: Option<Duration>,
 }
@@ -193,6 +195,7 @@ impl Default for Policy {
             drain: Drain::default(),
             planes: Planes::default(),
             hops_max: None,
+            paths_max: 1,
             time_limit: None,
         }
     }

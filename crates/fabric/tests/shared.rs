@@ -8,8 +8,9 @@ use std::{
 
 use fabric::{
     Admin, Assignment, Attachment, ChannelId, Demand, DeviceIntent, FdbRun, FlowControl, HostId, HostRun, LinkId, Mac,
-    PairRun, PlanePairs, Planes, Policy, PortId, PortIntent, Proof, Rails, Subnet, SwitchId, SwitchOver, SwitchSpec,
-    Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool, VlanSet, Weights, dividing_links, rng::Rng,
+    PairRun, PathSets, PermutationProof, PlanePairs, Planes, Policy, PortId, PortIntent, Proof, Rails, Subnet,
+    SwitchId, SwitchOver, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool, VlanSet,
+    Weights, dividing_links, permutation_demand, permutations, rng::Rng,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..60;
@@ -497,4 +498,41 @@ fn planes_link_machines_as_their_switches_reach_each_other() {
         disjoint += found;
     }
     assert!(disjoint > 0);
+}
+
+/// Path sets by the table that they were made from; permutations by counting who receives.
+#[test]
+fn path_sets_name_what_they_were_told_and_permutations_are_some() {
+    for seed in SEEDS {
+        let mut rng = Rng::new(seed);
+        let topology = random_fabric(&mut rng);
+        let hosts = topology.hosts().len();
+        let some = |rng: &mut Rng| (2..6).filter(|_| rng.below(2) == 0).map(vlan).collect::<Vec<VlanId>>();
+        let table: Vec<Vec<Vec<VlanId>>> = (0..hosts).map(|_| (0..hosts).map(|_| some(&mut rng)).collect()).collect();
+        let sets =
+            PathSets::new(hosts, PermutationProof::default(), |from, to| table[from.index()][to.index()].clone());
+        let permutations = permutations(&topology);
+        assert_eq!(permutations.len(), 21);
+        for (from, to) in (0..hosts).flat_map(|from| (0..hosts).map(move |to| (from, to))) {
+            assert_eq!(sets.of(host(from), host(to)), table[from][to], "seed {seed}");
+        }
+        let fastest = topology.links().iter().map(|link| link.rate_bps).max().unwrap_or(1) as f64;
+        for receiver in &permutations {
+            let received: BTreeSet<HostId> = receiver.iter().copied().collect();
+            assert_eq!(received.len(), hosts, "seed {seed}: somebody receives twice");
+            let demand = permutation_demand(&topology, receiver).expect("a matrix");
+            for (from, to) in (0..hosts).flat_map(|from| (0..hosts).map(move |to| (from, to))) {
+                let rate = |index: usize| topology.host(host(index)).rate_bps as f64;
+                let sends = from != to
+                    && receiver[from] == host(to)
+                    && topology.host(host(from)).machine != topology.host(host(to)).machine;
+                let expected = if sends { rate(from).min(rate(to)) / fastest } else { 0.0 };
+                assert!((demand.demand(host(from), host(to)) - expected).abs() < 1e-12, "seed {seed}");
+            }
+        }
+        // The transpose swaps rows and columns, so it undoes itself.
+        for from in 0..hosts {
+            assert_eq!(permutations[0][permutations[0][from].index()], host(from), "seed {seed}");
+        }
+    }
 }

@@ -159,6 +159,30 @@ fn what_is_spread_or_moved_under_pause_closes_no_circle() {
     assert!(!waits_in_a_circle(&plan, listed));
 }
 
+#[test]
+fn what_is_spread_over_path_sets_arrives_and_closes_no_circle() {
+    let topology = generate(&Kind::parse("torus", &["4x4".to_owned()]).expect("a known family"), &Options::default())
+        .expect("a torus");
+    let policy = Policy { tagging: Tagging::Source, paths_max: 4, ..Policy::default() };
+    let plan = planner::plan(&topology, &policy, None).expect("it plans");
+    let sets = plan.paths.as_ref().expect("path sets");
+    let config = tagger::plan::config(&plan, Spread::Flow).expect("a choice");
+    let mac = |host: HostId| plan.topology.host(host).mac;
+    for from in plan.topology.host_ids() {
+        let table = tagger::plan::table(&plan, from, Spread::Flow).expect("hosts tag");
+        for to in plan.topology.host_ids().filter(|to| *to != from) {
+            let choices = table.destinations[&mac(to)].choices();
+            assert_eq!(choices[0], plan.assignment.unicast(from, to));
+            let chosen: BTreeSet<VlanId> = choices.iter().copied().collect();
+            assert_eq!(chosen, sets.of(from, to).iter().copied().collect());
+            assert_eq!(config.pairs[&(mac(from), mac(to))], choices);
+            assert!(choices.iter().all(|vlan| arrives(&plan, *vlan, from, to)), "{from:?} to {to:?}: {choices:?}");
+        }
+    }
+    assert!(!waits_in_a_circle(&plan, |from, to, vlan| sets.of(from, to).contains(&vlan)));
+    assert!(waits_in_a_circle(&plan, |_, _, _| true), "every VLAN for everybody is too much");
+}
+
 /// Whether frames of all pairs, in all VLANs that they `may` use, could wait for each other's channels in a circle.
 fn waits_in_a_circle(plan: &Plan, may: impl Fn(HostId, HostId, VlanId) -> bool) -> bool {
     let topology = &plan.topology;

@@ -42,6 +42,9 @@
 //! "failover":{"switch_overs":[                                     (only where the policy has a "resilience")
 //!   {"link":0,"hosts":[[0,2,12],[5,5,3]],"proof":"certificate"}, …  (first host, last host, VLAN)
 //! ],"numberings":[{"ranks":[ [3,0,…], … ]}, … ],"summary":{…}},
+//! "paths":{"sets":[                                                (only where the policy has "paths_max")
+//!   [[0,0,"2"],[1,5,"2,7-9"]], …                                   (first host, last host, VLANs)
+//! ],"lengths":[ [1,1,…], … ],"worst":[3,2,…],"worst_lengths":[1,1,…]},
 //! "summary":{…}
 //! }
 //! ```
@@ -53,8 +56,10 @@ mod json;
 mod lines;
 mod models;
 mod numbering;
+mod paths;
 mod planes;
 mod read;
+mod rows;
 mod runs;
 mod write;
 

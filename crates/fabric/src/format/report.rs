@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{FailoverSummary, Finding, Report, Summary};
+use crate::{FailoverSummary, Finding, PathSummary, Report, Summary};
 
 /// A summary as an object, one field for each figure.
 ///
@@ -30,7 +30,7 @@ pub fn load_json(load: f64) -> Value {
 }
 
 /// The fields of a summary in the order in which people read them.
-pub(super) fn summary_fields(summary: &Summary) -> [(&'static str, Value); 15] {
+pub(super) fn summary_fields(summary: &Summary) -> Vec<(&'static str, Value)> {
     let Summary {
         switches,
         hosts,
@@ -47,8 +47,9 @@ pub(super) fn summary_fields(summary: &Summary) -> [(&'static str, Value); 15] {
         deadlock_free,
         fdb_entries_max,
         fdb_entries_total,
+        paths,
     } = summary;
-    [
+    let mut fields = vec![
         ("switches", json!(switches)),
         ("hosts", json!(hosts)),
         ("links", json!(links)),
@@ -64,6 +65,30 @@ pub(super) fn summary_fields(summary: &Summary) -> [(&'static str, Value); 15] {
         ("deadlock_free", json!(deadlock_free)),
         ("fdb_entries_max", json!(fdb_entries_max)),
         ("fdb_entries_total", json!(fdb_entries_total)),
+    ];
+    fields.extend(paths.iter().flat_map(path_fields));
+    fields
+}
+
+/// The fields of path sets.
+fn path_fields(paths: &PathSummary) -> [(&'static str, Value); 7] {
+    let PathSummary {
+        paths_max,
+        permutation_mean,
+        permutation_mean_bound,
+        permutation_share_mean,
+        permutation_worst,
+        permutation_worst_bound,
+        permutation_share_worst,
+    } = paths;
+    [
+        ("paths_max", json!(paths_max)),
+        ("permutation_mean", json!(permutation_mean)),
+        ("permutation_mean_bound", json!(permutation_mean_bound)),
+        ("permutation_share_mean", json!(permutation_share_mean)),
+        ("permutation_worst", json!(permutation_worst)),
+        ("permutation_worst_bound", json!(permutation_worst_bound)),
+        ("permutation_share_worst", json!(permutation_share_worst)),
     ]
 }
 

@@ -46,7 +46,8 @@ pub enum PlanError {
 }
 
 /// The table of one host of a plan; a plan whose switches tag gives none. With a spread over flows, a pair's VLANs are
-/// the one that the plan assigns, then those after it that the switches carry the pair in. Cost: O(hosts · log hosts), and
+/// the one that the plan assigns, then the others of its path set, or, where a plan has none, those after it that the switches
+/// carry the pair in. Cost: O(hosts · log hosts), and
 /// with a spread O(hosts · VLANs · hops · log entries).
 pub fn table(plan: &Plan, host: HostId, spread: Spread) -> Option<TaggingTable> {
     if plan.host_intent(host).tagging == HostTagging::BySwitch {
@@ -58,8 +59,13 @@ pub fn table(plan: &Plan, host: HostId, spread: Spread) -> Option<TaggingTable> 
         if spread == Spread::First {
             return Route::single(assigned);
         }
-        let others = following(&vlans, assigned).filter(|vlan| carries(plan, *vlan, host, to));
-        Route::spread(std::iter::once(assigned).chain(others), spread).unwrap_or_else(|| Route::single(assigned))
+        let spread =
+            |others: &mut dyn Iterator<Item = VlanId>| Route::spread(std::iter::once(assigned).chain(others), spread);
+        let route = match &plan.paths {
+            Some(paths) => spread(&mut paths.of(host, to).iter().copied().filter(|vlan| *vlan != assigned)),
+            None => spread(&mut following(&vlans, assigned).filter(|vlan| carries(plan, *vlan, host, to))),
+        };
+        route.unwrap_or_else(|| Route::single(assigned))
     };
     let others = plan.topology.host_ids().filter(|to| *to != host);
     let destinations = others.flat_map(|to| {
@@ -72,8 +78,8 @@ pub fn table(plan: &Plan, host: HostId, spread: Spread) -> Option<TaggingTable> 
 }
 
 /// The configuration that all hosts of a plan share. With a spread over flows a host's VLANs are its own, then those after
-/// it in which the switches carry all that its line decides: what it sends, what it receives, or both. A plan by pair lists
-/// every pair, with the numbers of [`Config`]. Cost: O(hosts · log hosts), and with a spread
+/// it in which the switches carry all that its line decides: what it sends, what it receives, or both. A plan by pair, and a
+/// spread over path sets, lists every pair, with the numbers of [`Config`]. Cost: O(hosts · log hosts), and with a spread
 /// O(VLANs · hosts · switches · log entries).
 ///
 /// # Errors
@@ -81,6 +87,7 @@ pub fn table(plan: &Plan, host: HostId, spread: Spread) -> Option<TaggingTable> 
 pub fn config(plan: &Plan, spread: Spread) -> Result<Config, PlanError> {
     let mode = match plan.policy.tagging {
         Tagging::Switch => return Err(PlanError::BySwitch),
+        _ if plan.paths.is_some() && spread != Spread::First => Mode::Pair,
         Tagging::Source => Mode::Source,
         Tagging::Destination => Mode::Destination,
         Tagging::SourceDestination => Mode::SourceDestination,

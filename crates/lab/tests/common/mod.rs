@@ -86,6 +86,7 @@ pub fn plan(topology: Topology, mut tree_of: impl FnMut(HostId) -> Tree) -> Plan
         deadlock_free: false,
         fdb_entries_max: 0,
         fdb_entries_total: 0,
+        paths: None,
     };
     Plan {
         policy,
@@ -96,6 +97,7 @@ pub fn plan(topology: Topology, mut tree_of: impl FnMut(HostId) -> Tree) -> Plan
         certificate: None,
         bound: Bound::default(),
         failover: None,
+        paths: None,
         summary,
         trees,
         topology,

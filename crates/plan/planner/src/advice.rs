@@ -62,6 +62,7 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
         | PlanError::LearnedUnproven { .. }
         | PlanError::CutOff { .. }
         | PlanError::NoPlanes { .. }
+        | PlanError::NoPaths { .. }
         | PlanError::HopsTooFew { .. }
         | PlanError::SubnetFull { .. } => return refused,
     };

@@ -74,7 +74,7 @@ fn plan_anew(
         let mut shortened;
         let watch: &mut dyn Watch = match fitting.steps(|| StepLimit::for_one(topology, policy)) {
             Some(steps) => {
-                shortened = Shortened { watch, steps };
+                shortened = Shortened::new(watch, steps);
                 &mut shortened
             }
             None => watch,

@@ -94,6 +94,7 @@ pub(crate) fn assemble(
         deadlock_free: certificate.is_some(),
         fdb_entries_max: entries.iter().copied().max().unwrap_or(0),
         fdb_entries_total: entries.iter().sum(),
+        paths: None,
     };
     Ok(Plan {
         topology: topology.clone(),
@@ -106,6 +107,7 @@ pub(crate) fn assemble(
         certificate,
         bound: bound.certificate,
         failover,
+        paths: None,
         summary,
     })
 }
@@ -138,7 +140,7 @@ pub(crate) fn addresses(
     Ok(topology.host_ids().map(of_bond).collect())
 }
 
-fn check_static_entries(topology: &Topology, devices: &[DeviceIntent]) -> Result<(), PlanError> {
+pub(crate) fn check_static_entries(topology: &Topology, devices: &[DeviceIntent]) -> Result<(), PlanError> {
     for (switch, device) in topology.switches().iter().zip(devices) {
         let (need, limit) = (device.fdb_room(topology), switch.model.static_entries_max);
         if need > limit {

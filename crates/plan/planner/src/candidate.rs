@@ -173,7 +173,7 @@ fn best_candidate(
         let near = best.as_ref().is_some_and(|best| best.measure.time_max <= NEAR * bound);
         // Whether a small cap lets others come near must not decide on how long the search takes.
         let found = if near && policy.time_limit.is_none() && !engine::shares_trees(topology, policy) {
-            let mut watch = Shortened { watch, steps: StepLimit::new(NEAR_STEPS) };
+            let mut watch = Shortened::new(watch, StepLimit::new(NEAR_STEPS));
             candidate(topology, policy, engine, bound, &mut watch)
         } else {
             candidate(topology, policy, engine, bound, watch)

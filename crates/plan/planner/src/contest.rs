@@ -39,7 +39,7 @@ pub(crate) fn contest(
         watch.happened(&SearchEvent::Request { policy: Box::new(request.clone()), is_rival });
         let policy = request;
         let steps = StepLimit::for_one(topology, policy);
-        of_request(topology, policy, bound, &mut Shortened { watch, steps })
+        of_request(topology, policy, bound, &mut Shortened::new(watch, steps))
     };
     let mut best = run(policy, watch);
     for rival in &rivals {

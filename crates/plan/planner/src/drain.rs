@@ -12,9 +12,9 @@ use std::{
 };
 
 use fabric::{
-    Attachment, Bound, Certificate, ChannelId, CutOff, DeviceIntent, Drain, Failover, InService, Link, LinkId, Plan,
-    Policy, PortId, PortIntent, PortRole, SwitchId, SwitchOver, Topology, Traffic, Tree, VlanTree,
-    graph::breadth_first,
+    Attachment, Bound, Certificate, ChannelId, CutOff, DeviceIntent, Drain, Failover, InService, Link, LinkId,
+    PermutationProof, Plan, Policy, PortId, PortIntent, PortRole, SwitchId, SwitchOver, Topology, Traffic, Tree,
+    VlanTree, graph::breadth_first,
 };
 
 use crate::{PlanError, Watch, again, attempt_whole, bound, demand::Demand, intents};
@@ -179,7 +179,7 @@ pub(crate) fn plan(
 
 /// The plan of what is in service as a plan of the whole cabling.
 fn of_whole(topology: &Topology, policy: Policy, in_service: &InService, plan: Plan) -> Plan {
-    let Plan { topology: part, engine, trees, assignment, addresses, devices, certificate, failover, .. } = plan;
+    let Plan { topology: part, engine, trees, assignment, addresses, devices, certificate, failover, paths, .. } = plan;
     let lengths = plan.bound.lengths;
     let mut summary = plan.summary;
     // Times are counted on the fastest link, which may be drained.
@@ -226,6 +226,11 @@ fn of_whole(topology: &Topology, policy: Policy, in_service: &InService, plan: P
             switch_overs.into_iter().map(|over| SwitchOver { link: whole(&over.link), ..over }).collect();
         Failover { switch_overs, numberings: numberings.into_iter().map(numbering).collect(), summary: said }
     });
+    let paths = paths.map(|mut paths| {
+        let PermutationProof { lengths, worst_lengths, .. } = &mut paths.proof;
+        lengths.iter_mut().chain([worst_lengths]).for_each(|lengths| *lengths = per_channel(lengths));
+        paths
+    });
     let devices = devices_of_whole(topology, &policy, in_service, (&trees, &assignment), devices);
     Plan {
         topology: topology.clone(),
@@ -238,6 +243,7 @@ fn of_whole(topology: &Topology, policy: Policy, in_service: &InService, plan: P
         certificate: certificate.map(numbering),
         bound: Bound { lengths: per_channel(&lengths) },
         failover,
+        paths,
         summary,
     }
 }

@@ -24,6 +24,12 @@ pub enum PlanError {
         "all-to-all traffic between machines with several ports cannot be counted: {0}; state the traffic with --traffic"
     )]
     TooManyPairs(String),
+    /// Pairs cannot have several paths.
+    #[error("--paths: {reason}")]
+    NoPaths {
+        /// What stands against it, and what to do.
+        reason: String,
+    },
     /// The engine does not apply to this topology.
     #[error("engine {engine} does not apply: {reason}{}", after(way_out))]
     Unsuitable {

@@ -39,6 +39,7 @@ mod measure;
 mod merge;
 mod number;
 mod part;
+mod paths;
 mod planes;
 mod replan;
 mod request;
@@ -131,10 +132,10 @@ fn attempt_whole(
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     check_hops(topology, policy)?;
-    let Some(in_band) = topology.in_band() else { return plan_between_machines(topology, policy, previous, watch) };
+    let Some(in_band) = topology.in_band() else { return paths::plan(topology, policy, previous, watch) };
     let mut policy = policy.clone();
     policy.vlans.reserved.insert(in_band.vlan);
-    let mut plan = plan_between_machines(topology, &policy, previous, watch)?;
+    let mut plan = paths::plan(topology, &policy, previous, watch)?;
     in_band::overlay(topology, in_band, previous, &mut plan);
     Ok(plan)
 }

@@ -9,7 +9,7 @@ use fabric::{
     Tagging, Topology, graph::breadth_first,
 };
 
-use crate::{PlanError, confined::Confined, number};
+use crate::{PlanError, confined::Confined, number, paths};
 
 /// Refuses what no engine could plan.
 pub(crate) fn check_request(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
@@ -49,6 +49,7 @@ pub(crate) fn check_request(topology: &Topology, policy: &Policy) -> Result<(), 
     check_lags(topology)?;
     check_flood(topology, policy)?;
     check_storm_control(topology, policy)?;
+    paths::check(topology, policy)?;
     number::check_any(topology, policy)
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn plan(
         let before = previous.map(|previous| as_before(topology, policy, previous, traffic));
         // The last round may use all steps that are left.
         let steps = if round < rounds { StepLimit::for_one(topology, &asked) } else { StepLimit::new(u64::MAX) };
-        let plan = plan_data(topology, &asked, before.as_ref(), &mut Shortened { watch: &mut *watch, steps })?;
+        let plan = plan_data(topology, &asked, before.as_ref(), &mut Shortened::new(&mut *watch, steps))?;
         let times = times(topology, &demands, &Routing::of_plan(&plan));
         let worst = longest(&times);
         if best.as_ref().is_none_or(|(least, _)| worst < *least) {

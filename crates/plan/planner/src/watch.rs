@@ -28,12 +28,22 @@ pub trait Watch {
         None
     }
 
+    /// What part of the time is over, 0 to 1; 0 where time does not count.
+    fn time_spent(&self) -> f64 {
+        0.0
+    }
+
     /// The search has come this far.
     fn happened(&mut self, _event: &SearchEvent) {}
 }
 
 /// How many plans a request for several kinds of traffic takes, each for another sum of them.
 pub(crate) const SUMS: u64 = 5;
+/// How many plans with several paths a pair compete, where they must not close a circle: which numbering of channels suits
+/// permutations shows only afterwards.
+const PATH_CANDIDATES: u64 = 3;
+/// The same where there is a time limit, which is for them all.
+const PATH_CANDIDATES_IN_TIME: u64 = 8;
 /// How many times as many steps trees take that are shared and must not close a circle.
 const SHARED_FACTOR: u64 = 3;
 /// How many times as many steps it takes to find out how many trees fit into small tables.
@@ -66,7 +76,7 @@ impl StepLimit {
         let steps = rivals.iter().map(|rival| Self::for_one(topology, rival).left);
         let of_a_sum = steps.fold(Self::for_one(topology, policy).left, u64::saturating_add);
         let sums = if policy.further_traffic.is_empty() { 1 } else { SUMS };
-        Self::new(of_a_sum.saturating_mul(sums))
+        Self::new(of_a_sum.saturating_mul(sums).saturating_mul(path_candidates(policy)))
     }
 
     /// As many steps as a request takes by itself: more than by size alone where trees are shared and must not close a
@@ -98,6 +108,16 @@ impl StepLimit {
     }
 }
 
+/// How many plans with several paths a pair compete.
+pub(crate) fn path_candidates(policy: &Policy) -> u64 {
+    let searches = matches!(policy.engine, EngineName::Auto | EngineName::Balanced);
+    match policy.time_limit {
+        _ if policy.paths_max <= 1 || policy.flow_control.lanes().is_none() || !searches => 1,
+        Some(_) => PATH_CANDIDATES_IN_TIME,
+        None => PATH_CANDIDATES,
+    }
+}
+
 /// Whether a tree of shortest paths for every switch may take more entries than some switch holds.
 /// Cost: O(switches · links) if some switch holds less than anything could take.
 pub fn tables_are_tight(topology: &Topology, policy: &Policy) -> bool {
@@ -125,15 +145,32 @@ pub fn tables_are_tight(topology: &Topology, policy: &Policy) -> bool {
     entries as f64 / switches as f64 * FULLEST > least as f64
 }
 
-/// A watch that also stops after so many steps.
+/// A watch that also stops after so many steps, or when a part of the time is over.
 pub(crate) struct Shortened<'a> {
-    pub(crate) watch: &'a mut dyn Watch,
-    pub(crate) steps: StepLimit,
+    watch: &'a mut dyn Watch,
+    steps: StepLimit,
+    /// What part of the time may be over, 0 to 1.
+    until: f64,
+}
+
+impl<'a> Shortened<'a> {
+    /// Stops after so many steps.
+    pub(crate) fn new(watch: &'a mut dyn Watch, steps: StepLimit) -> Self {
+        Self { watch, steps, until: 1.0 }
+    }
+
+    /// Stops after the first of so many equal parts of what is left, be it steps or time.
+    pub(crate) fn first_part(watch: &'a mut dyn Watch, of: u64) -> Self {
+        let (spent, left) = (watch.time_spent(), watch.steps_left());
+        let steps = StepLimit::new(if left == u64::MAX { left } else { left / of });
+        Self { watch, steps, until: spent + (1.0 - spent) / of as f64 }
+    }
 }
 
 impl Watch for Shortened<'_> {
     fn expired(&mut self) -> bool {
-        self.steps.expired() || self.watch.expired()
+        let out_of_time = self.until < 1.0 && self.watch.time_spent() >= self.until;
+        self.steps.expired() || out_of_time || self.watch.expired()
     }
 
     fn progress(&mut self, load: f64, bound: f64) {
@@ -150,6 +187,10 @@ impl Watch for Shortened<'_> {
 
     fn left_out(&self) -> Option<SearchPart> {
         self.watch.left_out()
+    }
+
+    fn time_spent(&self) -> f64 {
+        (self.watch.time_spent() / self.until).min(1.0)
     }
 
     fn happened(&mut self, event: &SearchEvent) {

@@ -181,6 +181,11 @@ pub enum StepError {
         "switches learn in one of the plans, and no order of steps is proven to keep them from flooding on the way; take the fabric down in between, or plan both with --fdb minimal"
     )]
     SwitchesLearn,
+    /// Hosts may spread over VLANs that change.
+    #[error(
+        "hosts may spread pairs over further VLANs (--paths), and no order of steps is proven for frames in those; have hosts use their assigned VLANs, and plan both with --paths 1, or take the fabric down in between"
+    )]
+    PathSetsDiffer,
     /// Trees that travel under a spare id have none.
     #[error(
         "{need} VLANs become other trees under the same id, which takes as many spare ids on the way, but the range has {spare}; widen --vlans and plan again"
@@ -221,6 +226,9 @@ pub fn steps(previous: &Plan, next: &Plan) -> Result<Transition, StepError> {
         let (before, after) = (previous.policy.tagging, next.policy.tagging);
         return Err(StepError::TaggingDiffers { before, after });
     }
+    if changes_paths(previous, next) {
+        return Err(StepError::PathSetsDiffer);
+    }
     let settled = relation.settled(&previous.topology, &topology);
     let moved = moved_ports(&previous.topology, &topology, &relation);
     let mut way = step::StepSequence::new(&topology, before.clone());
@@ -235,6 +243,13 @@ pub fn steps(previous: &Plan, next: &Plan) -> Result<Transition, StepError> {
     }
     let steps = way.into_steps();
     Ok(Transition { topology, start: before, goal: after, settled, steps })
+}
+
+/// Whether frames in further VLANs of path sets could be on the way while their trees change.
+fn changes_paths(previous: &Plan, next: &Plan) -> bool {
+    let rows = |plan: &Plan| plan.paths.as_ref().map(|paths| paths.rows.clone());
+    let have_paths = previous.paths.is_some() || next.paths.is_some();
+    have_paths && (rows(previous) != rows(next) || previous.trees != next.trees)
 }
 
 /// Applies one device's share of a step.

@@ -234,6 +234,19 @@ fn who_tags_cannot_change_live() {
     assert!(matches!(error, StepError::TaggingDiffers { .. }), "{error}");
 }
 
+#[test]
+fn further_paths_cannot_change_live() {
+    let torus = generated("torus", "3x3");
+    let of = |paths_max, seed| {
+        let policy = Policy { tagging: Tagging::Source, paths_max, seed, ..Policy::default() };
+        plan(&torus, &policy, None).expect("it plans")
+    };
+    let (one, three) = (of(1, 1), of(3, 1));
+    assert_eq!(steps(&three, &three).map(|way| way.steps.len()), Ok(0));
+    assert_eq!(steps(&one, &three).err(), Some(StepError::PathSetsDiffer));
+    assert_eq!(steps(&three, &one).err(), Some(StepError::PathSetsDiffer));
+}
+
 fn generated(kind: &str, size: &str) -> Topology {
     let kind = Kind::parse(kind, &[size.to_owned()]).expect("a valid size");
     generate(&kind, &Options::default()).expect("a sane size")

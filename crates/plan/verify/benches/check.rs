@@ -170,6 +170,7 @@ fn finish(topology: Topology, trees: Vec<Tree>, choice: &[usize], fdb: FdbMode) 
         certificate: None,
         bound: Bound { lengths: vec![1; channels] },
         failover: None,
+        paths: None,
         summary: Summary {
             switches: topology.switches().len(),
             hosts,
@@ -186,6 +187,7 @@ fn finish(topology: Topology, trees: Vec<Tree>, choice: &[usize], fdb: FdbMode) 
             deadlock_free: false,
             fdb_entries_max: entries.iter().copied().max().unwrap_or(0),
             fdb_entries_total: entries.iter().sum(),
+            paths: None,
         },
         devices,
         trees: (trees.into_iter().enumerate())

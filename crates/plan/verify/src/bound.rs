@@ -53,19 +53,26 @@ pub(crate) fn judge(
 
 /// The bound that the lengths prove; 0 if they are all zero.
 fn proven(state: &FabricState<'_>, lengths: &[u32]) -> f64 {
+    let covered = match &*state.traffic {
+        Traffic::AllToAll => covered_by_all(state, lengths) as f64,
+        Traffic::Matrix(matrix) => covered_by(state, matrix, lengths),
+    };
+    over_capacity(state, covered, lengths)
+}
+
+/// The time that it takes to cover so much; 0 if no channel has a length.
+fn over_capacity(state: &FabricState<'_>, covered: f64, lengths: &[u32]) -> f64 {
     let topology = state.topology;
     let held = |(length, link): (&u32, &fabric::Link)| u128::from(*length) * u128::from(link.rate_bps);
     // Two channels a link.
     let links = topology.links().iter().flat_map(|link| [link, link]);
     let capacity: u128 = lengths.iter().zip(links).map(held).sum();
-    if capacity == 0 {
-        return 0.0;
-    }
-    let covered = match &*state.traffic {
-        Traffic::AllToAll => covered_by_all(state, lengths) as f64,
-        Traffic::Matrix(matrix) => covered_by(state, matrix, lengths),
-    };
-    covered * topology.rate_max_bps() as f64 / capacity as f64
+    if capacity == 0 { 0.0 } else { covered * topology.rate_max_bps() as f64 / capacity as f64 }
+}
+
+/// The least time of the most loaded channel in some traffic that lengths prove, whatever paths split it.
+pub(crate) fn proven_for(state: &FabricState<'_>, matrix: &TrafficMatrix, lengths: &[u32]) -> f64 {
+    over_capacity(state, covered_by(state, matrix, lengths), lengths)
 }
 
 /// The largest demand of one host for another at another switch.

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use fabric::{Assignment, FdbMode, FindingKind, HostId, HostTagging, VlanId};
+use fabric::{Assignment, FdbMode, FindingKind, HostId, HostTagging, PathSets, VlanId};
 
 use crate::{
     findings::{Findings, counted},
@@ -127,6 +127,26 @@ impl<'a> Demand<'a> {
         let hosts = state.topology.hosts().len();
         let anybody = (state.plan.policy.fdb == FdbMode::Learned).then(|| learned::senders(state));
         Self { hosts, table, broadcasts, anybody, waiting: Vec::new(), current: Vec::new() }
+    }
+
+    /// What hosts may send in further VLANs of their path sets.
+    pub(crate) fn further(state: &FabricState<'a>, sets: &PathSets) -> Self {
+        let mut runs: BTreeMap<VlanId, Vec<Run>> = BTreeMap::new();
+        for (source, row) in sets.rows.iter().enumerate() {
+            let source = HostId::new(source);
+            for destination in row.iter().flat_map(|run| (run.first.index()..=run.last.index()).map(HostId::new)) {
+                let assigned = state.plan.assignment.unicast(source, destination);
+                for &vlan in sets.of(source, destination).iter().filter(|vlan| **vlan != assigned) {
+                    runs.entry(vlan).or_default().push(Run { first: destination, last: destination, source });
+                }
+            }
+        }
+        for row in runs.values_mut() {
+            row.sort_by_key(|run| std::cmp::Reverse((run.first, run.source)));
+        }
+        let hosts = state.topology.hosts().len();
+        let (table, broadcasts) = (DemandTable::Pair(runs), BTreeMap::new());
+        Self { hosts, table, broadcasts, anybody: None, waiting: Vec::new(), current: Vec::new() }
     }
 
     /// What would be sent in each VLAN after some failure, besides broadcasts.

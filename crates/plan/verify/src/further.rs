@@ -32,7 +32,7 @@ pub(crate) fn states(plans: &[Plan]) -> Vec<(FabricState<'_>, unicast::Traffic)>
     let seen = |plan| {
         let mut findings = Findings::default();
         let state = read_state(plan, &mut findings);
-        let traffic = judge_frames(&state, &mut findings);
+        let traffic = judge_frames(&state, None, &mut findings);
         (state, traffic)
     };
     plans.iter().map(seen).collect()

@@ -46,6 +46,8 @@ mod learned;
 mod limits;
 mod live;
 mod losses;
+mod path_sets;
+mod permutations;
 mod planes;
 mod ports;
 mod read;
@@ -73,6 +75,7 @@ pub use wire::{Deadlock, FrameKind, kinds_words};
 use crate::{
     demand::{Coverage, Demand},
     findings::Findings,
+    path_sets::SeenPaths,
     read::read_state,
     state::FabricState,
     unicast::Traffic,
@@ -123,15 +126,20 @@ pub fn judge_with(plan: &Plan, threads: usize) -> Judgement {
     limits::judge(&state, &mut findings);
     learned::judge(&state, &mut findings);
     drain::judge(&state, &mut findings);
-    planes::judge(&state, &mut findings);
+    let mut paths = SeenPaths::read(&state, &mut findings);
+    planes::judge(&state, paths.as_ref().map(|paths| paths.sets), &mut findings);
     addresses::judge(plan, &mut findings);
-    let traffic = judge_frames(&state, &mut findings);
+    let traffic = judge_frames(&state, paths.as_mut(), &mut findings);
     let plans = further::plans(plan, &mut findings);
     let further = further::states(&plans);
     hops::judge(&state, &traffic.long, &mut findings);
     let (proof, mut deadlock) = deadlock::judge(&state, &traffic, &mut findings);
     let bound = bound::judge(&state, &further, &mut findings);
     summary::judge(&state, &traffic, &further, proof, bound, &mut findings);
+    if let Some(paths) = paths.filter(|_| traffic.coverage == Coverage::Whole) {
+        paths.judge(&state, &mut findings);
+        permutations::judge(&state, &paths, &mut findings);
+    }
     if let Some(floods) = failover::judge(&state, &traffic, &further, threads, &mut findings) {
         deadlock.add_switch_overs(floods);
     }
@@ -140,14 +148,19 @@ pub fn judge_with(plan: &Plan, threads: usize) -> Judgement {
 }
 
 /// Walks every frame, VLAN by VLAN, so that only one VLAN's view is in memory at a time.
-fn judge_frames(state: &FabricState<'_>, findings: &mut Findings) -> Traffic {
+fn judge_frames(state: &FabricState<'_>, mut paths: Option<&mut SeenPaths<'_>>, findings: &mut Findings) -> Traffic {
     let mut traffic = Traffic::new(state);
     let mut demand = Demand::read(state, findings, &mut traffic.coverage);
+    // What hosts send in further VLANs: another traffic, with a router of its own, since a router meets each VLAN once.
+    let mut further = Traffic::new(state);
+    let mut further_demand = paths.as_ref().map(|paths| Demand::further(state, paths.sets));
+    let mut further_router = unicast::Router::new(state);
     let mut router = unicast::Router::new(state);
     let mut budget = walk::Budget::default();
     let standby = state.plan.failover.as_ref().map(Failover::vlans).unwrap_or_default();
     let mut vlans = state.vlans.clone();
     vlans.extend(demand.vlans());
+    vlans.extend(further_demand.iter().flat_map(Demand::vlans));
     agreement::judge_plan(state, findings);
     vlans.extend(state.topology.in_band().map(|in_band| in_band.vlan));
     for vlan in vlans.iter() {
@@ -157,10 +170,17 @@ fn judge_frames(state: &FabricState<'_>, findings: &mut Findings) -> Traffic {
             continue;
         }
         agreement::judge_vlan(state, &view, findings);
-        hygiene::judge_vlan(state, &view, demand.is_sent_in(vlan), &standby, findings);
+        let is_sent_in = |demand: &Demand<'_>| demand.is_sent_in(vlan);
+        let is_used = is_sent_in(&demand) || further_demand.as_ref().is_some_and(is_sent_in);
+        hygiene::judge_vlan(state, &view, is_used, &standby, findings);
         spread::judge(state, &view, &demand, &mut budget, &mut traffic, findings);
         router.judge(state, &view, &mut demand, &mut budget, &mut traffic, findings);
+        if let (Some(paths), Some(demand)) = (&mut paths, &mut further_demand) {
+            further_router.judge(state, &view, demand, &mut budget, &mut further, findings);
+            paths.see(state, &view);
+        }
     }
+    traffic.join(further);
     if budget.is_spent() {
         findings.note(FindingKind::LimitExceeded, || {
             let message = "so many frames stray that not all were followed; mend what is found and check again";

@@ -203,6 +203,7 @@ fn as_plan(live: &Live<'_>) -> Plan {
         certificate: None,
         bound: Bound::default(),
         failover: None,
+        paths: None,
         summary: Summary {
             switches: 0,
             hosts: 0,
@@ -219,6 +220,7 @@ fn as_plan(live: &Live<'_>) -> Plan {
             deadlock_free: false,
             fdb_entries_max: 0,
             fdb_entries_total: 0,
+            paths: None,
         },
     }
 }

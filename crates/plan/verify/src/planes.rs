@@ -8,7 +8,7 @@
 //! A plane that its links in service do not connect falls into parts, within which frames stay. Parts are found here by a walk
 //! over switches, and routes followed entry by entry.
 
-use fabric::{FindingKind, HostId, PlanePairs, PortId, SwitchId};
+use fabric::{FindingKind, HostId, PathSets, PlanePairs, PortId, SwitchId, VlanId};
 
 use crate::{
     findings::{Findings, counted},
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Follows every pair of hosts of one part. Cost: O(pairs · links on their path · log entries).
-pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) {
+pub(crate) fn judge(state: &FabricState<'_>, sets: Option<&PathSets>, findings: &mut Findings) {
     let planes = &state.plan.policy.planes;
     if planes.is_empty() {
         return;
@@ -43,7 +43,7 @@ pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) {
             let mut leaving = hosts
                 .iter()
                 .filter(|destination| **destination != source)
-                .filter_map(|destination| Some((*destination, leaves(state, &part, source, *destination)?)));
+                .filter_map(|destination| Some((*destination, leaves(state, sets, &part, source, *destination)?)));
             let Some((destination, at)) = leaving.next() else { continue };
             let others = match leaving.count() {
                 0 => String::new(),
@@ -96,11 +96,36 @@ fn parts(state: &FabricState<'_>) -> Vec<usize> {
     part
 }
 
-/// The first switch outside their part that a frame passes; none if there is none, or if the frame does not arrive, which is
-/// found elsewhere.
-fn leaves(state: &FabricState<'_>, part: &[usize], source: HostId, destination: HostId) -> Option<SwitchId> {
+/// The first switch outside their part that a frame passes on any path of the pair; none if there is none, or if the frame does
+/// not arrive, which is found elsewhere.
+fn leaves(
+    state: &FabricState<'_>,
+    sets: Option<&PathSets>,
+    part: &[usize],
+    source: HostId,
+    destination: HostId,
+) -> Option<SwitchId> {
+    match sets {
+        Some(sets) => {
+            let mut vlans = sets.of(source, destination).iter();
+            vlans.find_map(|vlan| leaves_in(state, part, source, destination, *vlan))
+        }
+        None => {
+            let vlan = state.send(source, Receiver::Host(destination)).ok()?;
+            leaves_in(state, part, source, destination, vlan)
+        }
+    }
+}
+
+/// The same of a frame that enters in a VLAN.
+fn leaves_in(
+    state: &FabricState<'_>,
+    part: &[usize],
+    source: HostId,
+    destination: HostId,
+    mut vlan: VlanId,
+) -> Option<SwitchId> {
     let receiver = Receiver::Host(destination);
-    let mut vlan = state.send(source, receiver).ok()?;
     let mut switch = state.topology.switch_of(source);
     let home = part[switch.index()];
     for _ in 0..state.topology.switches().len() {

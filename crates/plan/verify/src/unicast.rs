@@ -78,6 +78,18 @@ impl Traffic {
         }
     }
 
+    /// Adds what was seen of further paths: what they wait for, and how they end. Loads and hops are not theirs.
+    pub(crate) fn join(&mut self, further: Self) {
+        let Self { coverage, long, lanes, .. } = further;
+        if coverage == Coverage::Partial {
+            self.coverage = Coverage::Partial;
+        }
+        self.long.extend(long);
+        for (lane, dependencies) in lanes.iter().enumerate() {
+            self.lane(lane as u8).extend(dependencies);
+        }
+    }
+
     /// The unicast dependencies of a lane.
     fn lane(&mut self, lane: u8) -> &mut Dependencies {
         Dependencies::of_lane(&mut self.lanes, lane, self.load.len())

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fabric::{
-    EngineName, FdbMode, Flood, FlowControl, Rails, Resilience, StormLimit, Subnet, Tagging, VlanId, VlanSet, Weights,
+    EngineName, FdbMode, Flood, FlowControl, PATHS_MAX, Rails, Resilience, StormLimit, Subnet, Tagging, VlanId,
+    VlanSet, Weights,
 };
 
 use super::{
@@ -40,9 +41,9 @@ pub(crate) struct Plan {
     /// How routes are found.
     #[arg(long, default_value = "auto", value_parser = choices(EngineName::ALL, EngineName::word, EngineName::about))]
     pub(crate) engine: EngineName,
-    /// Who chooses a frame's VLAN, and by what.
-    #[arg(long, default_value = "switch", value_parser = choices(Tagging::ALL, Tagging::word, Tagging::about))]
-    pub(crate) tagging: Tagging,
+    /// Who chooses a frame's VLAN, and by what [default: switch; with --paths source].
+    #[arg(long, value_parser = choices(Tagging::ALL, Tagging::word, Tagging::about))]
+    pub(crate) tagging: Option<Tagging>,
     /// Which flow control the switches run: none, pause, or pfc=N with N lossless classes.
     #[arg(long, default_value = "pause", value_name = "none|pause|pfc=N")]
     pub(crate) flow_control: FlowControl,
@@ -114,6 +115,11 @@ pub(crate) struct Plan {
     /// stores may take longer paths. --max-hops 2 on a leaf-spine fabric allows leaf, spine, leaf.
     #[arg(long, value_name = "HOPS", value_parser = short(0..=u32::MAX))]
     pub(crate) max_hops: Option<u32>,
+    /// Most VLANs that hosts may spread a pair's frames over, 1 to 8. All of a pair's paths differ, and all paths together are
+    /// proven free of deadlock. All-to-all keeps one VLAN a pair; permutations gain. --paths 8 on a torus carries three times as
+    /// much of them. Hosts spread with `espalier tagger run --spread flowlet`.
+    #[arg(long, default_value_t = 1, value_name = "K", value_parser = short(1..=PATHS_MAX))]
+    pub(crate) paths: u32,
     /// Search for better routes for so many seconds, or until Ctrl-C, which keeps the best so far. Without it, a number
     /// of steps that depends on the size alone, so that the same input gives the same plan.
     #[arg(long, value_name = "SECONDS", value_parser = real(0.0..=1e9))]
@@ -194,6 +200,9 @@ pub(crate) struct Subject {
     /// One route, step by step, as the switches would carry it.
     #[arg(long, num_args = 2, value_names = ["FROM", "TO"])]
     pub(crate) route: Option<Vec<String>>,
+    /// All paths of a pair: each VLAN, and the links between switches that it takes.
+    #[arg(long, num_args = 2, value_names = ["FROM", "TO"])]
+    pub(crate) paths: Option<Vec<String>>,
     /// One VLAN: its tree, and who sends in it.
     #[arg(long, value_name = "VLAN")]
     pub(crate) vlan: Option<fabric::VlanId>,

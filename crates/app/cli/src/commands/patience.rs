@@ -103,6 +103,11 @@ impl Watch for Patience {
         self.threads
     }
 
+    fn time_spent(&self) -> f64 {
+        self.time_limit
+            .map_or(0.0, |limit| (self.started.elapsed().as_secs_f64() / limit.as_secs_f64().max(1e-9)).min(1.0))
+    }
+
     fn steps_left(&self) -> u64 {
         if self.time_limit.is_none() { self.steps.steps_left() } else { u64::MAX }
     }

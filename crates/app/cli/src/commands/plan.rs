@@ -9,8 +9,8 @@ use std::{
 
 use anyhow::Result;
 use fabric::{
-    FailoverSummary, FdbMode, Flood, FlowControl, InBand, LinkId, Plan, Planes, Policy, Report, Summary, Tagging,
-    Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool,
+    FailoverSummary, FdbMode, Flood, FlowControl, InBand, LinkId, PathSummary, Plan, Planes, Policy, Report, Summary,
+    Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool,
     format::{
         plan::ReadMode,
         report::{failover_json, load_json, report_json, summary_json},
@@ -157,7 +157,7 @@ fn policy(args: &cli::Plan, topology: &Topology, previous: Option<&Plan>) -> Res
     };
     Ok(Policy {
         engine: args.engine,
-        tagging: args.tagging,
+        tagging: args.tagging.unwrap_or(if args.paths > 1 { Tagging::Source } else { Tagging::Switch }),
         flow_control: args.flow_control,
         fdb: args.fdb,
         flood: args.flood,
@@ -175,6 +175,7 @@ fn policy(args: &cli::Plan, topology: &Topology, previous: Option<&Plan>) -> Res
         drain,
         planes,
         hops_max: args.max_hops,
+        paths_max: args.paths,
         time_limit: time_limit(args)?,
     })
 }
@@ -268,6 +269,9 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
     if let Some(rate) = all_to_all(plan) {
         say!("all-to-all       {rate}");
     }
+    if let Some(paths) = &plan.summary.paths {
+        print_paths(paths)?;
+    }
     print_idle(plan)?;
     drain::print(plan)?;
     planes::print(plan)?;
@@ -320,6 +324,22 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
     if let Some(failover) = &plan.failover {
         print_resilience(plan, &failover.summary)?;
     }
+    Ok(())
+}
+
+/// What several paths a pair are worth in permutations, for a person.
+fn print_paths(paths: &PathSummary) -> Result<()> {
+    let PathSummary { paths_max, permutation_mean, permutation_mean_bound, permutation_share_mean, .. } = paths;
+    let PathSummary { permutation_worst, permutation_worst_bound, permutation_share_worst, .. } = paths;
+    say!("paths            up to {} for each pair of hosts", counted(*paths_max, "VLAN"));
+    say!(
+        "permutations     {permutation_mean:.2} of each host's rate on average; no routing can do better than \
+         {permutation_mean_bound:.2} ({permutation_share_mean:.2}×)"
+    );
+    say!(
+        "worst of them    {permutation_worst:.2} at least; no routing guarantees more than {permutation_worst_bound:.2} \
+         ({permutation_share_worst:.2}×)"
+    );
     Ok(())
 }
 

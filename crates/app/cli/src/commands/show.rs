@@ -18,11 +18,13 @@ use crate::{cli, failure::bad_input, files::read_plan_file};
 
 pub(super) fn run(args: &cli::Show, output: Output) -> Result<ExitCode> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
-    let cli::Subject { host, route, vlan, switch, failure, failures, since } = &args.subject;
+    let cli::Subject { host, route, vlan, switch, failure, failures, paths, since } = &args.subject;
     if let Some(name) = host {
         show_host(&plan, find_host(&plan.topology, name)?, output)?;
     } else if let Some([from, to]) = route.as_deref() {
         show_route(&plan, find_host(&plan.topology, from)?, find_host(&plan.topology, to)?, output)?;
+    } else if let Some([from, to]) = paths.as_deref() {
+        show_paths(&plan, find_host(&plan.topology, from)?, find_host(&plan.topology, to)?, output)?;
     } else if let Some(vlan) = *vlan {
         show_vlan(&plan, vlan, output)?;
     } else if let Some(name) = switch {
@@ -130,6 +132,33 @@ fn show_route(plan: &Plan, from: HostId, to: HostId, output: Output) -> Result<(
             }
         }
     }
+    Ok(())
+}
+
+/// The VLANs of a pair, the assigned one first, with the links between switches of each path.
+fn show_paths(plan: &Plan, from: HostId, to: HostId, output: Output) -> Result<()> {
+    let topology = &plan.topology;
+    let assigned = plan.assignment.unicast(from, to);
+    let set = plan.paths.as_ref().map_or(&[][..], |paths| paths.of(from, to));
+    let others = set.iter().copied().filter(|vlan| *vlan != assigned);
+    let links = |vlan: VlanId| -> Vec<String> {
+        let rooted = plan.tree(vlan).map(|tree| tree.tree.rooted_at(topology, topology.switch_of(from)));
+        let path = rooted.map_or_else(Vec::new, |rooted| rooted.path_to(topology, topology.switch_of(to)));
+        path.into_iter().map(|channel| topology.channel_label(channel)).collect()
+    };
+    let paths: Vec<(VlanId, Vec<String>)> =
+        std::iter::once(assigned).chain(others).map(|vlan| (vlan, links(vlan))).collect();
+    if output == Output::Json {
+        let paths: Vec<_> =
+            (paths.iter()).map(|(vlan, links)| serde_json::json!({ "vlan": vlan.get(), "links": links })).collect();
+        say!("{}", serde_json::json!({ "paths": paths }));
+        return Ok(());
+    }
+    let mut table = Table::new(["VLAN", "hops", "links"]);
+    for (vlan, links) in paths {
+        table.row([vlan.to_string(), links.len().to_string(), links.join(", ")]);
+    }
+    say!("{table}");
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 //! What is judged here is whether the file *is* a plan: every number names something, every list has its length, trees
 //! are trees. Whether it is a *good* plan, free of loops and floods, is for the judge to say.
 
-use std::{collections::BTreeMap, net::IpAddr, str::FromStr, sync::Arc};
+use std::{collections::BTreeMap, net::IpAddr, str::FromStr};
 
 use sha2::{Digest, Sha256};
 
@@ -16,15 +16,17 @@ use super::{
     json::{Json, Located, Read},
     models::models,
     numbering::{LANES_MAX, numbering, per_channel},
+    paths::{path_summary, paths, paths_max},
     planes::planes,
+    rows::rows,
     runs::parse_runs,
 };
 use crate::{
     Admin, Assignment, Bound, Certificate, DEMAND_MAX, Demand, DeviceIntent, ETHERNET_MTU_BYTES, EngineName, Fault,
-    FdbEntry, FdbRun, Flood, FloodSet, FlowControlMode, HostId, HostRun, InBand, IngressFilter, Learning, LinkId, Lldp,
-    Mac, Models, Plan, Policy, PortId, PortIntent, PortRole, Rails, Resilience, SpanningTree, StormLimit, Summary,
-    SwitchId, SwitchIdentity, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool,
-    VlanSet, VlanTree, Weights,
+    FdbEntry, FdbRun, Flood, FloodSet, FlowControlMode, HostId, InBand, IngressFilter, Learning, LinkId, Lldp, Mac,
+    Models, Plan, Policy, PortId, PortIntent, PortRole, Rails, Resilience, SpanningTree, StormLimit, Summary, SwitchId,
+    SwitchIdentity, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanPool, VlanSet,
+    VlanTree, Weights,
 };
 
 /// Reads a plan file. Cost: O(bytes · log ports).
@@ -77,6 +79,7 @@ fn plan(root: &Located<'_>, version: u64) -> Read<Plan> {
         "certificate",
         "bound",
         "failover",
+        "paths",
         "summary",
     ])?;
     let models = if version < 3 { Models::built_in() } else { models(&root.field("models")?)? };
@@ -103,6 +106,7 @@ fn plan(root: &Located<'_>, version: u64) -> Read<Plan> {
         certificate: certificate(&topology, &root.field("certificate")?)?,
         bound: bound(&topology, &root.field("bound")?)?,
         failover: root.optional("failover")?.map(|at| failover(&topology, &at)).transpose()?,
+        paths: root.optional("paths")?.map(|at| paths(&topology, &at)).transpose()?,
         summary: summary(&root.field("summary")?, version)?,
         topology,
     };
@@ -153,6 +157,7 @@ fn policy(topology: &Topology, at: &Located<'_>) -> Read<Policy> {
         "drain",
         "planes",
         "hops_max",
+        "paths_max",
     ])?;
     let pool = at.field("vlans")?;
     pool.only(&["first", "last", "reserved"])?;
@@ -184,6 +189,7 @@ fn policy(topology: &Topology, at: &Located<'_>) -> Read<Policy> {
         drain: at.optional("drain")?.map(|at| drain(topology, &at)).transpose()?.unwrap_or_default(),
         planes: at.optional("planes")?.map(|at| planes(topology, &at)).transpose()?.unwrap_or_default(),
         hops_max: at.optional("hops_max")?.map(|at| at.whole()).transpose()?,
+        paths_max: at.optional("paths_max")?.map(|at| paths_max(&at)).transpose()?.unwrap_or(1),
         time_limit: None,
     })
 }
@@ -471,40 +477,11 @@ fn assignment(topology: &Topology, at: &Located<'_>) -> Read<Assignment<VlanId>>
         }
         "pair" => {
             at.only(&["by", "broadcast", "unicast"])?;
-            let unicast = at.field("unicast")?;
-            let mut rows: Vec<Arc<Vec<HostRun<VlanId>>>> = Vec::with_capacity(hosts);
-            for at in unicast.items_for(hosts, "hosts")? {
-                let row = if at.is_whole() {
-                    Arc::clone(&rows[at.index("earlier host", rows.len())?])
-                } else {
-                    Arc::new(pair_runs(hosts, &at)?)
-                };
-                rows.push(row);
-            }
-            let unicast = rows;
+            let unicast = rows(hosts, &at.field("unicast")?, "VLAN", |at| at.vlan())?;
             Ok(Assignment::Pair { unicast, broadcast: vlans("broadcast")? })
         }
         other => Err(by.error(format!("{other:?} is none of source, destination, priority, pair"))),
     }
-}
-
-/// One sender's choices: runs that cover every host, without gaps.
-fn pair_runs(hosts: usize, at: &Located<'_>) -> Read<Vec<HostRun<VlanId>>> {
-    let mut runs = Vec::new();
-    let mut next = 0;
-    for at in at.items()? {
-        let parts: Vec<Located<'_>> = at.items_for(3, "parts (first host, last host, VLAN)")?.collect();
-        let (first, last) = (parts[0].index("host", hosts)?, parts[1].index("host", hosts)?);
-        if first != next || last < first {
-            return Err(at.error(format!("runs cover every host in order; the next begins with {next}")));
-        }
-        next = last + 1;
-        runs.push(HostRun { first: HostId::new(first), last: HostId::new(last), choice: parts[2].vlan()? });
-    }
-    if next != hosts {
-        return Err(at.error(format!("nothing is chosen for the hosts from {next} on")));
-    }
-    Ok(runs)
 }
 
 fn devices(topology: &Topology, at: &Located<'_>) -> Read<Vec<DeviceIntent>> {
@@ -730,8 +707,9 @@ fn summary(at: &Located<'_>, version: u64) -> Read<Summary> {
         deadlock_free: at.field("deadlock_free")?.truth()?,
         fdb_entries_max: whole("fdb_entries_max")?,
         fdb_entries_total: whole("fdb_entries_total")?,
+        paths: at.optional("paths_max")?.is_some().then(|| path_summary(at)).transpose()?,
     };
-    let known = crate::format::report::summary_fields(&summary).map(|(name, _)| name);
-    at.only(&known)?;
+    let known = crate::format::report::summary_fields(&summary);
+    at.only(&known.iter().map(|(name, _)| *name).collect::<Vec<_>>())?;
     Ok(summary)
 }

@@ -10,10 +10,11 @@ use super::*;
 use crate::{
     Admin, Assignment, Basis, Bound, Certificate, Demand, DeviceIntent, Drain, EngineName, Failover, FailoverSummary,
     FdbEntry, FdbRun, Flood, FloodSet, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Lldp, Mac,
-    Model, Models, PairRun, Plan, Planes, Policy, PortIntent, PortNames, PortRole, Proof, Resilience, SpanningTree,
-    StormLimit, Summary, SwitchId, SwitchOver, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree,
-    VlanId, VlanSet, VlanTree,
+    Model, Models, PATHS_MAX, PairRun, PathSets, PathSummary, PermutationProof, Plan, Planes, Policy, PortIntent,
+    PortNames, PortRole, Proof, Resilience, SpanningTree, StormLimit, Summary, SwitchId, SwitchOver, Tagging, Topology,
+    TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
     generate::{Kind, Options, generate},
+    permutations,
     rng::Rng,
 };
 
@@ -87,6 +88,7 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
     let devices = topology.switch_ids().map(|switch| device(&topology, switch, &trees)).collect::<Vec<_>>();
     let channels = topology.channel_count();
     let addresses = (1..=hosts as u32).map(|number| IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + number))).collect();
+    let has_paths = others.below(2) == 0;
     let fdb_lens: Vec<usize> = devices.iter().map(|device| device.fdb_len(&topology)).collect();
     Plan {
         policy: Policy {
@@ -98,6 +100,7 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
             storm_limit: StormLimit::new((hosts % 100) as u8),
             traffic: if rng.below(2) == 0 { Traffic::AllToAll } else { Traffic::Matrix(some_matrix(hosts, &mut rng)) },
             further_traffic,
+            paths_max: if has_paths { 8 } else { 1 },
             ..Policy::default()
         },
         engine: EngineName::Updown,
@@ -109,6 +112,7 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
         }),
         bound: Bound { lengths: (0..channels).map(|_| rng.below(5) as u32).collect() },
         failover: (hosts > 0 && rng.below(2) == 0).then(|| failover(&topology, &vlans, &mut rng)),
+        paths: has_paths.then(|| path_sets(&topology, &vlans, &mut rng)),
         summary: Summary {
             switches: topology.switches().len(),
             hosts,
@@ -125,10 +129,32 @@ fn sample(topology: Topology, count: usize, tagging: Tagging, seed: u64) -> Plan
             deadlock_free: true,
             fdb_entries_max: fdb_lens.iter().copied().max().unwrap_or(0),
             fdb_entries_total: fdb_lens.iter().sum(),
+            paths: has_paths.then(|| PathSummary {
+                paths_max: 8,
+                permutation_mean: rng.unit_f64(),
+                permutation_mean_bound: rng.unit_f64(),
+                permutation_share_mean: rng.unit_f64(),
+                permutation_worst: rng.unit_f64(),
+                permutation_worst_bound: rng.unit_f64(),
+                permutation_share_worst: rng.unit_f64(),
+            }),
         },
         devices,
         topology,
     }
+}
+
+/// Some VLANs for every pair, and numbers for a proof.
+fn path_sets(topology: &Topology, vlans: &[VlanId], rng: &mut Rng) -> PathSets {
+    let (hosts, channels) = (topology.hosts().len(), topology.channel_count());
+    let numbers = |rng: &mut Rng| (0..channels).map(|_| rng.below(1000) as u32).collect::<Vec<u32>>();
+    let proof = PermutationProof {
+        lengths: permutations(topology).iter().map(|_| numbers(rng)).collect(),
+        worst: (0..hosts).map(|_| HostId::new(rng.below(hosts))).collect(),
+        worst_lengths: numbers(rng),
+    };
+    let count = 1 + rng.below(vlans.len().min(PATHS_MAX as usize));
+    PathSets::new(hosts, proof, |source, _| vlans[source.index() % (vlans.len() - count + 1)..][..count].to_vec())
 }
 
 /// Demands large and small between some of the hosts.

@@ -12,13 +12,15 @@ use super::{
     header,
     lines::{Quoted, commas, push_field, write_list},
     models::model_line,
+    paths::write_paths,
     planes::planes_list,
+    rows::row_lines,
     runs::{join_runs, push_run},
 };
 use crate::{
-    Admin, Assignment, DeviceIntent, ETHERNET_MTU_BYTES, Flood, FlowControlMode, HostId, HostRun, InBand,
-    IngressFilter, Learning, Lldp, Models, Plan, Policy, PortId, PortIntent, PortRole, Rails, Resilience, SpanningTree,
-    StandbyEdge, Topology, Traffic, TrafficMatrix, VlanId, VlanSet, Weights, format::report::summary_fields,
+    Admin, Assignment, DeviceIntent, ETHERNET_MTU_BYTES, Flood, FlowControlMode, HostId, InBand, IngressFilter,
+    Learning, Lldp, Models, Plan, Policy, PortId, PortIntent, PortRole, Rails, Resilience, SpanningTree, StandbyEdge,
+    Topology, Traffic, TrafficMatrix, VlanId, VlanSet, Weights, format::report::summary_fields,
 };
 
 /// Writes a plan file. The same plan gives the same bytes; a buffer is not needed.
@@ -46,8 +48,20 @@ pub fn plan_digest(plan: &Plan) -> io::Result<String> {
 
 /// Everything after the digest.
 fn write_body(plan: &Plan, out: &mut impl io::Write) -> io::Result<()> {
-    let Plan { topology, policy, engine, trees, assignment, addresses, devices, certificate, bound, failover, summary } =
-        plan;
+    let Plan {
+        topology,
+        policy,
+        engine,
+        trees,
+        assignment,
+        addresses,
+        devices,
+        certificate,
+        bound,
+        failover,
+        paths,
+        summary,
+    } = plan;
     let mut figures = String::new();
     for (name, value) in summary_fields(summary) {
         if value.is_null() {
@@ -89,6 +103,9 @@ fn write_body(plan: &Plan, out: &mut impl io::Write) -> io::Result<()> {
     if let Some(failover) = failover {
         write_failover(failover, out)?;
     }
+    if let Some(paths) = paths {
+        write_paths(paths, out)?;
+    }
     writeln!(out, "\"summary\":{{{figures}}}")?;
     out.write_all(b"}\n")
 }
@@ -113,6 +130,7 @@ fn policy_fields(policy: &Policy) -> String {
         drain,
         planes,
         hops_max,
+        paths_max,
         ..
     } = policy;
     let mut text = String::new();
@@ -151,6 +169,9 @@ fn policy_fields(policy: &Policy) -> String {
     }
     if let Some(hops_max) = hops_max {
         push_field(&mut text, "hops_max", hops_max);
+    }
+    if *paths_max != 1 {
+        push_field(&mut text, "paths_max", paths_max);
     }
     text
 }
@@ -289,17 +310,7 @@ fn write_assignment(assignment: &Assignment<VlanId>, out: &mut impl io::Write) -
         }
         Assignment::Pair { unicast, broadcast } => {
             writeln!(out, "\"assignment\":{{\"by\":\"pair\",\"broadcast\":[{}],", commas(broadcast))?;
-            // A row that an earlier host has as well is the number of that host.
-            let mut written: BTreeMap<&[HostRun<VlanId>], usize> = BTreeMap::new();
-            let sources = unicast.iter().enumerate().map(|(source, runs)| {
-                let first = *written.entry(runs).or_insert(source);
-                if first < source {
-                    return first.to_string();
-                }
-                let runs =
-                    runs.iter().map(|run| format!("[{},{},{}]", run.first.index(), run.last.index(), run.choice));
-                format!("[{}]", runs.collect::<Vec<_>>().join(","))
-            });
+            let sources = row_lines(unicast, ToString::to_string);
             write_list(out, "\"unicast\":[", sources, "]},\n")
         }
     }

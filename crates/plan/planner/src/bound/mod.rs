@@ -26,6 +26,9 @@ use self::shortest::Shortest;
 /// Lengths are stored as integers up to this.
 const LENGTH_MAX: f64 = 1_000_000.0;
 
+/// A bound within this factor of a routing's peak needs no more work.
+const ENOUGH: f64 = 1.0005;
+
 /// Groups of sources that may be worked on at the same time; fixed, so that sums are the same on any number of threads.
 const CREWS: usize = 4;
 
@@ -41,9 +44,14 @@ pub(crate) struct LoadBound {
 /// The best bound that the budget of work finds. Cost: bounded, but at least two rounds of shortest paths from every
 /// switch. The same bits on any number of threads.
 pub(crate) fn bound(topology: &Topology, demand: &Demand, threads: usize) -> LoadBound {
+    bound_within(topology, demand, ENOUGH, threads)
+}
+
+/// A bound that may be lower than the best by some factor. Cost: as that of [`bound`], less the work that the factor saves.
+pub(crate) fn bound_within(topology: &Topology, demand: &Demand, enough: f64, threads: usize) -> LoadBound {
     let channels = topology.channel_count();
     let mut best = LoadBound { load: 0.0, certificate: Bound { lengths: vec![0; channels] } };
-    let search = Search::new(topology, demand, threads);
+    let search = Search { enough, ..Search::new(topology, demand, threads) };
     if channels == 0 || search.sources.is_empty() {
         return best;
     }
@@ -61,6 +69,29 @@ pub(crate) fn proven(topology: &Topology, demand: &Demand, lengths: &[u32]) -> f
     Search::new(topology, demand, 1).proven(lengths)
 }
 
+/// How long the most loaded channel takes, or a little longer, where each demand splits over its own paths as suits all best:
+/// `(amount, paths)`, a path being its channels. Cost: at most [`refine::SPLIT_ROUNDS`] times 20,000 visits of demands, or 8 to
+/// 100 of each.
+pub(crate) fn split(topology: &Topology, demands: Vec<(f64, Vec<Vec<u32>>)>) -> f64 {
+    let slowness: Vec<f64> = topology.channel_ids().map(|channel| topology.slowness(channel)).collect();
+    refine::split(&slowness, demands)
+}
+
+/// `distance[source][destination]` between switches in some lengths of channels; none from switches without hosts.
+/// Cost: O(switches · links · log switches).
+pub(crate) fn distances(topology: &Topology, lengths: &[u32]) -> Vec<Vec<f64>> {
+    let demand = Demand::new(topology, &fabric::Traffic::AllToAll);
+    let search = Search::new(topology, &demand, 1);
+    let weights: Vec<f64> = lengths.iter().map(|&length| f64::from(length)).collect();
+    let mut shortest = Shortest::new(topology.switches().len());
+    let mut distance = vec![Vec::new(); topology.switches().len()];
+    for source in topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()) {
+        shortest.run(&search, source, &weights);
+        distance[source.index()].clone_from(&shortest.distance);
+    }
+    distance
+}
+
 /// What searches for lengths share.
 struct Search<'a> {
     topology: &'a Topology,
@@ -69,6 +100,8 @@ struct Search<'a> {
     sources: Vec<SwitchId>,
     /// How many threads may work at once.
     threads: usize,
+    /// A bound within this factor of a routing's peak ends the search.
+    enough: f64,
     /// `head[channel]`.
     head: Vec<usize>,
     /// Channels that leave each switch, with their heads; those of a switch begin at `ways_start[switch]`.
@@ -90,6 +123,7 @@ impl<'a> Search<'a> {
             topology,
             demand,
             threads,
+            enough: ENOUGH,
             ways,
             ways_start,
             sources: demand.sources(),

@@ -27,8 +27,6 @@ const ROUNDS_MAX: usize = 20;
 /// Moves between two rounds of shortest paths, in visits of pairs; at least and at most so many passes over all of them.
 const VISITS: usize = 20_000;
 const PASSES: [usize; 2] = [8, 100];
-/// A bound within this factor of a routing's peak needs no more work.
-const ENOUGH: f64 = 1.0005;
 /// A stage ends when flow lies on paths that are too long by no more than this share, over β.
 const SETTLED: f64 = 0.25;
 /// Paths that are longer than a pair's shortest one by no more than this, over β, keep their flow.
@@ -78,7 +76,7 @@ impl Search<'_> {
                 if covered / capacity > best.load * (1.0 + 1e-9) {
                     self.keep_better(&rounded(&flows.length), best);
                 }
-                if flows.peak <= best.load * ENOUGH {
+                if flows.peak <= best.load * self.enough {
                     return true;
                 }
                 let laid: f64 = flows.length.iter().zip(&flows.load).map(|(length, load)| length * load).sum();
@@ -140,6 +138,47 @@ impl Search<'_> {
         }
         covered
     }
+}
+
+/// Most rounds of [`split`] in a stage.
+pub(super) const SPLIT_ROUNDS: usize = 8;
+/// A round that lowers the peak by less than this part of it is the last of its stage.
+const SPLIT_GAIN: f64 = 1e-3;
+/// Sharpness of the stages of [`split`], whose paths are given: there are fewer ways to come near.
+const SPLIT_SHARPNESS: [f64; 3] = [40.0, 160.0, 640.0];
+
+/// How long the most loaded channel takes where each demand splits over given paths, which do not grow.
+pub(super) fn split(slowness: &[f64], demands: Vec<(f64, Vec<Vec<u32>>)>) -> f64 {
+    let even = |(demand, paths): (f64, Vec<Vec<u32>>)| {
+        let flow = demand / paths.len() as f64;
+        Pair { to: 0, demand, paths: paths.into_iter().map(|channels| Path { channels, flow }).collect() }
+    };
+    let mut pairs: Vec<Vec<Pair>> = vec![demands.into_iter().map(even).collect()];
+    let mut flows = Flows::new(slowness);
+    flows.recount(&pairs);
+    flows.peak = flows.time_max();
+    if flows.peak == 0.0 {
+        return 0.0;
+    }
+    let passes = (VISITS / pairs[0].len()).clamp(PASSES[0], PASSES[1]);
+    for sharpness in SPLIT_SHARPNESS {
+        flows.sharpness = sharpness;
+        for _ in 0..SPLIT_ROUNDS {
+            flows.measure();
+            for _ in 0..passes {
+                if pairs[0].iter_mut().map(|pair| flows.balance(pair)).sum::<usize>() == 0 {
+                    break;
+                }
+            }
+            flows.recount(&pairs);
+            let before = flows.peak;
+            flows.peak = before.min(flows.time_max());
+            if flows.peak > before * (1.0 - SPLIT_GAIN) {
+                break;
+            }
+        }
+    }
+    flows.peak
 }
 
 impl<'a> Flows<'a> {

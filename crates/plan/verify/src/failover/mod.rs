@@ -125,7 +125,7 @@ fn time_after_of(plan: &fabric::Plan, link: LinkId) -> Option<f64> {
     let mut findings = Findings::default();
     let state = read_state(plan, &mut findings);
     let (failover, assignment) = (plan.failover.as_ref()?, state.assignment?);
-    let traffic = crate::judge_frames(&state, &mut findings);
+    let traffic = crate::judge_frames(&state, None, &mut findings);
     let over = failover.switch_over(link);
     let one = Failover { switch_overs: over.cloned().into_iter().collect(), ..failover.clone() };
     if !is_well_formed(&state, &one, assignment, &mut findings) || traffic.coverage == Coverage::Partial {

@@ -179,6 +179,7 @@ pub(crate) fn plan(topology: &Topology, wish: Wish) -> Plan {
         certificate,
         bound: Bound { lengths: vec![1; topology.channel_count()] },
         failover: None,
+        paths: None,
         summary,
         trees,
         topology: topology.clone(),
@@ -399,6 +400,7 @@ fn summary(
         deadlock_free,
         fdb_entries_max: entries.iter().copied().max().unwrap_or(0),
         fdb_entries_total: entries.iter().sum(),
+        paths: None,
     }
 }
 

@@ -125,7 +125,7 @@ fn shared_alike(topology: &Topology, policy: &Policy, sources: usize, watch: &mu
     let sharing = Sharing::new(topology, &alike);
     let net = Net::new(topology, sharing.pairs_per_unit);
     let least = bound(topology, &Demand::new(topology, &alike.traffic), watch.threads()).load;
-    let mut watch = Shortened { watch, steps: StepLimit::by_size(topology) };
+    let mut watch = Shortened::new(watch, StepLimit::by_size(topology));
     search(topology, &alike, &net, &sharing, least, sources, &mut watch).into_iter().next()
 }
 
@@ -165,7 +165,7 @@ fn search(
         return routings;
     }
     let steps = pack::steps_before(topology, policy, sources, trees);
-    contest.run(&mut Work::new(&mut Shortened { watch, steps }));
+    contest.run(&mut Work::new(&mut Shortened::new(watch, steps)));
     let mut routings = contest.finish();
     let limits = pack::Limits { trees, bound };
     let packed = pack::pack(topology, policy, net, &limits, &routings, &mut Work::new(watch));

@@ -90,7 +90,7 @@ impl<'a> Work<'a> {
     /// Lets so many visits be made at most.
     pub(crate) fn part<R>(&mut self, visits: u64, run: impl FnOnce(&mut Work<'_>) -> R) -> R {
         let mut all = Heeded { watch: self.watch, expired: &mut self.expired };
-        let mut watch = Shortened { watch: &mut all, steps: StepLimit::new(visits.div_ceil(VISITS_PER_STEP as u64)) };
+        let mut watch = Shortened::new(&mut all, StepLimit::new(visits.div_ceil(VISITS_PER_STEP as u64)));
         let mut work = Work::new(&mut watch);
         let result = run(&mut work);
         self.total += work.total;
@@ -131,7 +131,7 @@ impl<'a> Work<'a> {
         let mut found = Vec::with_capacity(jobs.len());
         for (steps, job) in jobs {
             let mut all = Heeded { watch: self.watch, expired: &mut self.expired };
-            let mut watch = Shortened { watch: &mut all, steps: StepLimit::new(steps) };
+            let mut watch = Shortened::new(&mut all, StepLimit::new(steps));
             let mut work = Work::new(&mut watch);
             let result = run(job, &mut work);
             found.push((result, work.total));
@@ -154,7 +154,7 @@ impl<'a> Work<'a> {
         let labour = |ticks: Sender<()>| {
             while let Some((number, (steps, job))) = take() {
                 let mut all = Remote { ticks: ticks.clone(), stop: &stop, left_out };
-                let mut watch = Shortened { watch: &mut all, steps: StepLimit::new(steps) };
+                let mut watch = Shortened::new(&mut all, StepLimit::new(steps));
                 let mut work = Work::new(&mut watch);
                 let result = run(job, &mut work);
                 found.lock().expect("no job panics while it is put down")[number] = Some((result, work.total));

@@ -1,0 +1,80 @@
+//! Trees for further paths: a nearly shortest one outward from every switch with hosts, and one toward it, in each lane.
+//!
+//! ```text
+//!   outward from a: a▶b, a▶c, b▶d         toward a: b▶a, c▶a, d▶c▶a        ties between equally near switches by lot
+//! ```
+//! A tree joins what it reaches in the order of channels; what it does not reach has other trees.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use fabric::{ChannelId, SwitchId, Topology, Tree, graph::Length, rng::Rng};
+
+use crate::{confined::Confined, fan::Direction};
+
+use super::order::ChannelOrder;
+
+/// What a hop may cost more than another, by lot: less than a hop, so that trees are shortest where the order lets them.
+const JITTER: f64 = 0.9;
+
+/// The trees with their lanes, in random order, so that any number of the first is spread over the fabric.
+/// Cost: O(lanes · switches · links · log links).
+pub(super) fn grow(topology: &Topology, order: &ChannelOrder, confined: &Confined, rng: &mut Rng) -> Vec<(Tree, u8)> {
+    let roots = topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty());
+    let mut starts: Vec<(SwitchId, u8, Direction)> = roots
+        .flat_map(|root| (0..order.lanes()).map(move |lane| (root, lane)))
+        .flat_map(|(root, lane)| [Direction::Outward, Direction::Inward].map(|direction| (root, lane, direction)))
+        .collect();
+    rng.shuffle(&mut starts);
+    let mut trees = Vec::with_capacity(starts.len());
+    for (root, lane, direction) in starts {
+        let links = grown(topology, order, confined, (root, lane, direction), rng);
+        let tree = Tree::new(topology, links).expect("it grew from its root, to switches that it had not reached");
+        if !trees.contains(&(tree.clone(), lane)) && !tree.links().is_empty() {
+            trees.push((tree, lane));
+        }
+    }
+    trees
+}
+
+/// The links of one tree.
+fn grown(
+    topology: &Topology,
+    order: &ChannelOrder,
+    confined: &Confined,
+    (root, lane, direction): (SwitchId, u8, Direction),
+    rng: &mut Rng,
+) -> Vec<fabric::LinkId> {
+    let mut reached = vec![false; topology.switches().len()];
+    reached[root.index()] = true;
+    // By distance, then by lot: the channel in the direction of frames.
+    let mut heap: BinaryHeap<Reverse<(Length, u64, ChannelId)>> = BinaryHeap::new();
+    let mut links = Vec::new();
+    let mut at = Some((root, None::<ChannelId>, 0.0));
+    loop {
+        if let Some((switch, nearer, distance)) = at {
+            for (outward, next) in topology.neighbours(switch) {
+                let channel = match direction {
+                    Direction::Outward => outward,
+                    Direction::Inward => outward.reverse(),
+                };
+                let follows = match direction {
+                    Direction::Outward => order.allows(lane, nearer, channel),
+                    Direction::Inward => nearer.is_none_or(|nearer| order.allows(lane, Some(channel), nearer)),
+                };
+                if !reached[next.index()] && follows && confined.allows(root.index(), switch.index(), next.index()) {
+                    let cost = 1.0 + JITTER * rng.unit_f64();
+                    heap.push(Reverse((Length(distance + cost), rng.next_u64(), channel)));
+                }
+            }
+        }
+        let Some(Reverse((Length(distance), _, channel))) = heap.pop() else { return links };
+        let switch = match direction {
+            Direction::Outward => topology.head(channel),
+            Direction::Inward => topology.tail(channel),
+        };
+        at = (!std::mem::replace(&mut reached[switch.index()], true)).then(|| {
+            links.push(channel.link());
+            (switch, Some(channel), distance)
+        });
+    }
+}
