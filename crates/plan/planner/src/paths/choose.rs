@@ -14,6 +14,9 @@ use crate::confined::Confined;
 
 use super::order::ChannelOrder;
 
+/// Paths of a pair among which is chosen: the shortest ones. Longer ones cost more than any that are left by then.
+const CANDIDATES_MAX: usize = 64;
+
 /// The trees of every pair of hosts, and the paths behind them.
 pub(super) struct Chosen {
     switches: usize,
@@ -119,7 +122,8 @@ struct Candidate {
     channels: Vec<u32>,
 }
 
-/// `candidates[destination switch]`: the paths from a switch that respect the order, each once, by the first tree that has it.
+/// `candidates[destination switch]`: the shortest paths from a switch that respect the order, each once, by the first tree that has
+/// it, ascending by length.
 fn candidates(
     topology: &Topology,
     trees: &[(Tree, u8)],
@@ -152,6 +156,10 @@ fn candidates(
             }
             paths[switch.index()] = Some(path);
         }
+    }
+    for candidates in &mut candidates {
+        candidates.sort_by_key(|candidate| candidate.channels.len());
+        candidates.truncate(CANDIDATES_MAX);
     }
     candidates
 }

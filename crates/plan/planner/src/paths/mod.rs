@@ -125,22 +125,20 @@ fn with_paths(
     }
     let mut rng = Rng::new(policy.seed);
     let order = ChannelOrder::of(topology, policy, &plan, &mut rng);
-    let own = plan.trees.len();
-    let room = number::capacity(topology, policy).saturating_sub(own);
-    let mut trees: Vec<(Tree, u8)> = plan.trees.iter().map(|tree| (tree.tree.clone(), tree.lane)).collect();
     let confined = Confined::by(topology, policy);
-    let former = former(topology, previous);
-    let is_new = |(tree, lane): &(Tree, u8)| !trees.iter().any(|(own, of)| own == tree && of == lane);
-    let mut further: Vec<(Tree, u8)> =
-        former.iter().map(|(tree, lane, _)| (tree.clone(), *lane)).filter(is_new).collect();
-    further.extend(grow::grow(topology, &order, &confined, &mut rng));
-    further.truncate(room);
-    trees.extend(further);
+    let own: Vec<(Tree, u8)> = plan.trees.iter().map(|tree| (tree.tree.clone(), tree.lane)).collect();
+    let mut former = former(topology, previous);
+    former.retain(|(_, lane, _)| *lane < order.lanes());
+    let again = former.iter().map(|(tree, lane, _)| (tree.clone(), *lane)).filter(|tree| !own.contains(tree));
+    let grown = grow::grow(topology, &order, &confined, &mut rng);
+    let capacity = number::capacity(topology, policy).max(own.len());
+    let trees = own.iter().cloned().chain(again).chain(grown).take(capacity).collect();
+    let assembly = Assembly { topology, policy, plan: &plan, trees, former, order, threads };
     let mut most = policy.paths_max as usize;
     loop {
-        let chosen = choose::choose(topology, &plan, &trees, &order, &confined, most, policy.hops_max);
-        let result = assembled(topology, policy, &plan, &trees, chosen, &former, &order, any, threads);
-        match result {
+        let chosen =
+            choose::choose(topology, &plan, &assembly.trees, &assembly.order, &confined, most, policy.hops_max);
+        match assembly.with(chosen, any) {
             Err(PlanError::TooManyStaticEntries { .. }) if most > 2 => most = most.div_ceil(2),
             result => return result,
         }
@@ -159,75 +157,81 @@ fn former(topology: &Topology, previous: Option<&Plan>) -> Vec<(Tree, u8, VlanId
     previous.trees.iter().filter_map(now).collect()
 }
 
-/// The plan with the chosen paths: trees that no path takes are left out, the rest get VLANs, and switches their entries.
-#[expect(clippy::too_many_arguments, reason = "it is what the loop above varies")]
-fn assembled(
-    topology: &Topology,
-    policy: &Policy,
-    plan: &Plan,
-    trees: &[(Tree, u8)],
-    chosen: Chosen,
-    former: &[(Tree, u8, VlanId)],
-    order: &ChannelOrder,
-    any: &mut AnyRoutings,
+/// What chosen paths become a plan with.
+struct Assembly<'a> {
+    topology: &'a Topology,
+    policy: &'a Policy,
+    /// With one path a pair.
+    plan: &'a Plan,
+    /// Trees with their lanes, the plan's own first.
+    trees: Vec<(Tree, u8)>,
+    /// Further trees of a previous plan, with their VLANs.
+    former: Vec<(Tree, u8, VlanId)>,
+    order: ChannelOrder,
     threads: usize,
-) -> Result<Plan, PlanError> {
-    let own = plan.trees.len();
-    let used: BTreeSet<usize> = chosen.used().filter(|tree| *tree >= own).collect();
-    let mut taken: BTreeSet<VlanId> = plan.trees.iter().map(|tree| tree.vlan).collect();
-    let mut vlan: BTreeMap<usize, VlanId> = plan.trees.iter().map(|tree| tree.vlan).enumerate().collect();
-    for &tree in &used {
-        let (links, lane) = &trees[tree];
-        let before = former.iter().find(|(former, of, vlan)| {
-            former == links && of == lane && policy.vlans.contains(*vlan) && !taken.contains(vlan)
-        });
-        if let Some((.., before)) = before {
-            taken.insert(*before);
-            vlan.insert(tree, *before);
+}
+
+impl Assembly<'_> {
+    /// The plan with the chosen paths: trees that no path takes are left out, the rest get VLANs, and switches their entries.
+    fn with(&self, chosen: Chosen, any: &mut AnyRoutings) -> Result<Plan, PlanError> {
+        let Self { topology, policy, plan, trees, former, order, threads } = self;
+        let own = plan.trees.len();
+        let used: BTreeSet<usize> = chosen.used().filter(|tree| *tree >= own).collect();
+        let mut taken: BTreeSet<VlanId> = plan.trees.iter().map(|tree| tree.vlan).collect();
+        let mut vlan: BTreeMap<usize, VlanId> = plan.trees.iter().map(|tree| tree.vlan).enumerate().collect();
+        for &tree in &used {
+            let (links, lane) = &trees[tree];
+            let before = former.iter().find(|(former, of, vlan)| {
+                former == links && of == lane && policy.vlans.contains(*vlan) && !taken.contains(vlan)
+            });
+            if let Some((.., before)) = before {
+                taken.insert(*before);
+                vlan.insert(tree, *before);
+            }
         }
-    }
-    let mut free = policy.vlans.iter().filter(|vlan| !taken.contains(vlan));
-    for &tree in &used {
-        vlan.entry(tree).or_insert_with(|| free.next().expect("trees are no more than there are VLANs"));
-    }
-    let mut all: Vec<(usize, VlanTree)> = (vlan.iter())
-        .map(|(tree, vlan)| {
-            let (links, lane) = &trees[*tree];
-            let links = if *tree < own { links.clone() } else { chosen.pruned(topology, *tree, links) };
-            (*tree, VlanTree { vlan: *vlan, lane: *lane, tree: links })
-        })
-        .collect();
-    all.sort_by_key(|(_, tree)| tree.vlan);
-    let position: BTreeMap<usize, usize> = all.iter().enumerate().map(|(at, (tree, _))| (*tree, at)).collect();
-    let all: Vec<VlanTree> = all.into_iter().map(|(_, tree)| tree).collect();
-    let mut fans = fans(topology, &chosen, &position);
-    fans.sort_by_key(|fan| fan.tree);
-    let carrying = Carrying { trees: &all, assignment: &plan.assignment, backup: &fans, standing: None };
-    let devices = intents::intents(topology, policy, &carrying, threads);
-    check_static_entries(topology, &devices)?;
-    let measured = measure::measure(topology, plan, &chosen, any, threads)?;
-    let vlans_of = |source: HostId, destination: HostId| {
-        let mut vlans: Vec<VlanId> = chosen.of(source, destination).map(|tree| vlan[&tree]).collect();
-        if vlans.is_empty() {
-            vlans.push(plan.assignment.unicast(source, destination));
+        let mut free = policy.vlans.iter().filter(|vlan| !taken.contains(vlan));
+        for &tree in &used {
+            vlan.entry(tree).or_insert_with(|| free.next().expect("trees are no more than there are VLANs"));
         }
-        vlans.sort_unstable();
-        vlans
-    };
-    let paths = PathSets::new(topology.hosts().len(), measured.proof, vlans_of);
-    let entries: Vec<usize> = devices.iter().map(|device| device.fdb_len(topology)).collect();
-    let certificate = order.certificate();
-    let lanes: BTreeSet<u8> = all.iter().map(|tree| tree.lane).collect();
-    let summary = fabric::Summary {
-        vlans: all.len(),
-        lanes: lanes.len(),
-        deadlock_free: certificate.is_some(),
-        fdb_entries_max: entries.iter().copied().max().unwrap_or(0),
-        fdb_entries_total: entries.iter().sum(),
-        paths: Some(measured.summary),
-        ..plan.summary.clone()
-    };
-    Ok(Plan { trees: all, devices, certificate, paths: Some(paths), summary, ..plan.clone() })
+        let mut all: Vec<(usize, VlanTree)> = (vlan.iter())
+            .map(|(tree, vlan)| {
+                let (links, lane) = &trees[*tree];
+                let links = if *tree < own { links.clone() } else { chosen.pruned(topology, *tree, links) };
+                (*tree, VlanTree { vlan: *vlan, lane: *lane, tree: links })
+            })
+            .collect();
+        all.sort_by_key(|(_, tree)| tree.vlan);
+        let position: BTreeMap<usize, usize> = all.iter().enumerate().map(|(at, (tree, _))| (*tree, at)).collect();
+        let all: Vec<VlanTree> = all.into_iter().map(|(_, tree)| tree).collect();
+        let mut fans = fans(topology, &chosen, &position);
+        fans.sort_by_key(|fan| fan.tree);
+        let carrying = Carrying { trees: &all, assignment: &plan.assignment, backup: &fans, standing: None };
+        let devices = intents::intents(topology, policy, &carrying, *threads);
+        check_static_entries(topology, &devices)?;
+        let measured = measure::measure(topology, plan, &chosen, any, *threads)?;
+        let vlans_of = |source: HostId, destination: HostId| {
+            let mut vlans: Vec<VlanId> = chosen.of(source, destination).map(|tree| vlan[&tree]).collect();
+            if vlans.is_empty() {
+                vlans.push(plan.assignment.unicast(source, destination));
+            }
+            vlans.sort_unstable();
+            vlans
+        };
+        let paths = PathSets::new(topology.hosts().len(), measured.proof, vlans_of);
+        let entries: Vec<usize> = devices.iter().map(|device| device.fdb_len(topology)).collect();
+        let certificate = order.certificate();
+        let lanes: BTreeSet<u8> = all.iter().map(|tree| tree.lane).collect();
+        let summary = fabric::Summary {
+            vlans: all.len(),
+            lanes: lanes.len(),
+            deadlock_free: certificate.is_some(),
+            fdb_entries_max: entries.iter().copied().max().unwrap_or(0),
+            fdb_entries_total: entries.iter().sum(),
+            paths: Some(measured.summary),
+            ..plan.summary.clone()
+        };
+        Ok(Plan { trees: all, devices, certificate, paths: Some(paths), summary, ..(*plan).clone() })
+    }
 }
 
 /// What flows along further paths: a fan for each tree and each switch's senders that use it alike.
