@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use fabric::{
-    EngineName, Policy, Summary, Topology,
+    EngineName, PathSummary, Policy, Summary, Topology,
     format::{
         report::load_json,
         table::{Table, amount},
@@ -25,20 +25,30 @@ pub(super) fn run(topology: &Topology, policy: &Policy, output: Output) -> Resul
     if output == Output::Json {
         let rows: Vec<_> = (choices.iter())
             .map(|Choice { engine, summary }| {
-                serde_json::json!({
+                let mut row = serde_json::json!({
                     "engine": engine.word(), "vlans": summary.vlans, "max_channel_load": load_json(summary.max_channel_load),
                     "max_channel_time": load_json(summary.max_channel_time), "load_bound": summary.load_bound,
                     "load_gap": summary.load_gap, "avg_hops": summary.avg_hops,
                     "fdb_entries_max": summary.fdb_entries_max, "fdb_entries_total": summary.fdb_entries_total,
-                })
+                });
+                if let Some(paths) = &summary.paths {
+                    row["permutation_share_mean"] = paths.permutation_share_mean.into();
+                    row["permutation_share_worst"] = paths.permutation_share_worst.into();
+                }
+                row
             })
             .collect();
         say!("{}", serde_json::json!({ "pareto": rows }));
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = Table::new(["VLANs", "engine", "max load", "/ bound", "hops", "entries a switch", "in all"]);
+    let columns = ["VLANs", "engine", "max load", "/ bound", "hops", "entries a switch", "in all"];
+    let [vlans, engine, load, bound, hops, entries, all] = columns;
+    let mut table = match policy.paths_max {
+        1 => Table::new(columns),
+        _ => Table::new([vlans, engine, load, bound, hops, entries, all, "permutations", "worst of them"]),
+    };
     for Choice { engine, summary } in &choices {
-        table.row([
+        let cells = [
             summary.vlans.to_string(),
             engine.to_string(),
             amount(summary.max_channel_time),
@@ -46,7 +56,11 @@ pub(super) fn run(topology: &Topology, policy: &Policy, output: Output) -> Resul
             format!("{:.2}", summary.avg_hops),
             summary.fdb_entries_max.to_string(),
             summary.fdb_entries_total.to_string(),
-        ]);
+        ];
+        let shares = summary.paths.iter().flat_map(|paths| {
+            [paths.permutation_share_mean, paths.permutation_share_worst].map(|share| format!("{share:.2}×"))
+        });
+        table.row(cells.into_iter().chain(shares));
     }
     say!("{table}");
     Ok(ExitCode::SUCCESS)
@@ -78,10 +92,13 @@ fn choices(topology: &Topology, policy: &Policy) -> Result<Vec<Choice>> {
     }
     patience.finish();
     let price = |choice: &Choice| {
-        let Summary { vlans, max_channel_time, fdb_entries_max, .. } = choice.summary;
-        [vlans as f64, max_channel_time, fdb_entries_max as f64]
+        let Summary { vlans, max_channel_time, fdb_entries_max, ref paths, .. } = choice.summary;
+        let missing = |share: fn(&PathSummary) -> f64| paths.as_ref().map_or(0.0, |paths| 1.0 - share(paths));
+        let [mean, worst] =
+            [missing(|paths| paths.permutation_share_mean), missing(|paths| paths.permutation_share_worst)];
+        [vlans as f64, max_channel_time, fdb_entries_max as f64, mean, worst]
     };
-    let prices: Vec<[f64; 3]> = plans.iter().map(price).collect();
+    let prices: Vec<[f64; 5]> = plans.iter().map(price).collect();
     let dominated = |index: usize| {
         prices.iter().enumerate().any(|(other, theirs)| {
             let mine = &prices[index];

@@ -135,6 +135,8 @@ fn candidates(
     let switches = topology.switches().len();
     let mut candidates: Vec<Vec<Candidate>> = (0..switches).map(|_| Vec::new()).collect();
     let mut known: Vec<BTreeSet<Vec<u32>>> = vec![BTreeSet::new(); switches];
+    // `shorter[switch][hops]`: how many paths of fewer hops, or as many, there are.
+    let mut shorter: Vec<Vec<usize>> = vec![vec![0; switches]; switches];
     let mut paths: Vec<Option<Vec<u32>>> = vec![None; switches];
     for (tree, (links, lane)) in trees.iter().enumerate() {
         let rooted = links.rooted_at(topology, from);
@@ -151,7 +153,10 @@ fn candidates(
             }
             let mut path = before.clone();
             path.push(channel.index() as u32);
-            if !topology.hosts_of(switch).is_empty() && known[switch.index()].insert(path.clone()) {
+            let shorter = &mut shorter[switch.index()][path.len()..];
+            let is_wanted = !topology.hosts_of(switch).is_empty() && shorter[0] < CANDIDATES_MAX;
+            if is_wanted && known[switch.index()].insert(path.clone()) {
+                shorter.iter_mut().for_each(|count| *count += 1);
                 candidates[switch.index()].push(Candidate { tree, channels: path.clone() });
             }
             paths[switch.index()] = Some(path);
