@@ -67,7 +67,8 @@ pub use model::{Basis, Model, PortNames};
 pub use models::Models;
 pub use name::is_port_name;
 pub use path_sets::{
-    PATH_HOSTS_MAX, PATHS_MAX, PathSets, PathSummary, PermutationProof, permutation_demand, permutations,
+    PATH_HOSTS_MAX, PATHS_MAX, PathSets, PathSummary, PermutationProof, permutation_demand, permutation_rate,
+    permutations,
 };
 pub use plan::{Plan, Summary};
 pub use planes::{PlanePairs, PlaneParts, Planes};

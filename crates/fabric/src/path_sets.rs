@@ -9,12 +9,12 @@
 
 use std::sync::Arc;
 
-use crate::{HostId, HostRun, Topology, TrafficError, TrafficMatrix, VlanId, rng::Rng};
+use crate::{Demand, HostId, HostRun, Topology, TrafficError, TrafficMatrix, VlanId, rng::Rng};
 
 /// Most VLANs of a pair.
 pub const PATHS_MAX: u32 = 8;
 
-/// Most hosts of a plan with several paths a pair: a sender and receiver for every pair are held at once.
+/// Most hosts of a plan with several paths a pair: the path sets of all ordered pairs are in memory at once.
 pub const PATH_HOSTS_MAX: usize = 1024;
 
 /// How many random permutations path sets are measured by.
@@ -98,14 +98,10 @@ impl PathSets {
 }
 
 /// The permutations that path sets are measured by, as `receiver[host]`: the transpose of the largest square of hosts, and
-/// twenty random ones, the same for every fabric of so many hosts. The host itself stands for nobody. Standby ports and edge
-/// ports send and receive nothing.
+/// twenty random ones, the same for every fabric of so many hosts. A host that is its own receiver sends nothing. Hosts that
+/// take no part ([`permutation_rate`]) are their own receivers.
 pub fn permutations(topology: &Topology) -> Vec<Vec<HostId>> {
-    let taking_part = |host: &HostId| {
-        let host = topology.host(*host);
-        !host.standby && !host.edge
-    };
-    let hosts: Vec<HostId> = topology.host_ids().filter(taking_part).collect();
+    let hosts: Vec<HostId> = topology.host_ids().filter(|host| takes_part(topology, *host)).collect();
     let permutation = |partner: &dyn Fn(usize) -> usize| {
         let mut receiver: Vec<HostId> = topology.host_ids().collect();
         for (number, host) in hosts.iter().enumerate() {
@@ -123,17 +119,30 @@ pub fn permutations(topology: &Topology) -> Vec<Vec<HostId>> {
     std::iter::once(permutation(&transpose)).chain((1..=RANDOM_PERMUTATIONS).map(random)).collect()
 }
 
-/// The demand of a permutation: what each host sends at the rate of its port, or of its receiver's if that is lower, on the
-/// fastest link between switches. Hosts of one machine exchange nothing.
+/// What a permutation sends, on the fastest link between switches: [`permutation_rate`] from each host to its receiver.
 ///
 /// # Errors
 /// If there are more hosts than a matrix may have.
 pub fn permutation_demand(topology: &Topology, receiver: &[HostId]) -> Result<TrafficMatrix, TrafficError> {
-    let fastest = topology.rate_max_bps().max(1) as f64;
     let demands = topology.host_ids().zip(receiver).filter_map(|(source, &destination)| {
-        let rate_bps = topology.host(source).rate_bps.min(topology.host(destination).rate_bps);
-        let apart = source != destination && !topology.are_of_one_machine(source, destination);
-        apart.then(|| crate::Demand { source, destination, amount: rate_bps as f64 / fastest })
+        let amount = permutation_rate(topology, source, destination);
+        (amount > 0.0).then_some(Demand { source, destination, amount })
     });
     TrafficMatrix::new(topology.hosts().len(), demands.collect())
+}
+
+/// What a host sends to another in a permutation, as a part of the rate of the fastest link between switches: the rate of its
+/// port, or of its receiver's if that is lower. 0 between hosts of one machine, and from or to standby ports and edge ports.
+pub fn permutation_rate(topology: &Topology, source: HostId, destination: HostId) -> f64 {
+    let apart = source != destination && !topology.are_of_one_machine(source, destination);
+    if !(apart && takes_part(topology, source) && takes_part(topology, destination)) {
+        return 0.0;
+    }
+    let rate_bps = topology.host(source).rate_bps.min(topology.host(destination).rate_bps);
+    rate_bps as f64 / topology.rate_max_bps().max(1) as f64
+}
+
+fn takes_part(topology: &Topology, host: HostId) -> bool {
+    let host = topology.host(host);
+    !host.standby && !host.edge
 }

@@ -12,7 +12,7 @@ use crate::{
     intents::{self, Carrying},
     measure::Measure,
     replan::Standing,
-    resilience::{BackupFan, Protection},
+    resilience::{OwnedFan, Protection},
 };
 
 /// What a plan is made of before its devices are.
@@ -67,11 +67,11 @@ pub(crate) fn assemble(
     let Parts { engine, trees, assignment, addresses, measure, lanes, rank, bound, backup, threads } = parts;
     let position = |vlan: VlanId| trees.partition_point(|tree| tree.vlan < vlan);
     let mut fans = backup.as_ref().map_or_else(Vec::new, |backup| {
-        let at = |fan: BackupFan| BackupFan { tree: position(backup.vlan[fan.tree]), ..fan };
+        let at = |fan: OwnedFan| OwnedFan { tree: position(backup.vlan[fan.tree]), ..fan };
         backup.protection.fans().into_iter().map(at).collect()
     });
     fans.sort_by_key(|fan| fan.tree);
-    let carrying = Carrying { trees: &trees, assignment: &assignment, backup: &fans, standing: standing.as_ref() };
+    let carrying = Carrying { trees: &trees, assignment: &assignment, further: &fans, standing: standing.as_ref() };
     let devices = intents::intents(topology, policy, &carrying, threads);
     let common = backup.as_ref().and_then(|backup| backup.protection.rank.clone());
     let certificate = common.or(rank).map(|rank| Certificate { rank });

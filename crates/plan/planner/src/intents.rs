@@ -16,7 +16,7 @@ use crate::{
     fan::{Direction, Fan, for_each_fan_of},
     host_set::HostSet,
     replan::Standing,
-    resilience::BackupFan,
+    resilience::OwnedFan,
     routing::Routing,
     threads::with_each,
 };
@@ -27,8 +27,8 @@ pub(crate) struct Carrying<'a> {
     pub(crate) trees: &'a [VlanTree],
     /// Who uses which.
     pub(crate) assignment: &'a Assignment<VlanId>,
-    /// What flows only after a failure, ascending by tree.
-    pub(crate) backup: &'a [BackupFan],
+    /// What flows beside what is assigned, ascending by tree: after a failure, or along further paths.
+    pub(crate) further: &'a [OwnedFan],
     /// VLANs whose entries are those of a previous plan.
     pub(crate) standing: Option<&'a Standing<'a>>,
 }
@@ -81,7 +81,7 @@ fn entries(
     routing: &Routing,
     part: &Range<usize>,
 ) -> Vec<Vec<FdbRun>> {
-    let Carrying { trees, backup, standing, .. } = *carrying;
+    let Carrying { trees, further, standing, .. } = *carrying;
     let stands = |tree: usize| standing.is_some_and(|standing| standing.has(trees[tree].vlan));
     let mut tables = vec![Vec::new(); topology.switches().len()];
     let mut marks = Marks::new(topology);
@@ -92,10 +92,10 @@ fn entries(
         }
         return tables;
     }
-    let mut backup = backup[backup.partition_point(|fan| fan.tree < part.start)..].iter().peekable();
+    let mut further = further[further.partition_point(|fan| fan.tree < part.start)..].iter().peekable();
     let mut finish = |tree: usize, marks: &mut Marks| {
-        while let Some(fan) = backup.next_if(|fan| fan.tree == tree) {
-            let BackupFan { tree, root, direction, ref owners, ref peers } = *fan;
+        while let Some(fan) = further.next_if(|fan| fan.tree == tree) {
+            let OwnedFan { tree, root, direction, ref owners, ref peers } = *fan;
             marks.add_fan(topology, routing, &Fan { tree, root, direction, owners, peers });
         }
         marks.emit(topology, &trees[tree], &mut tables);

@@ -39,7 +39,7 @@ pub trait Watch {
 
 /// How many plans a request for several kinds of traffic takes, each for another sum of them.
 pub(crate) const SUMS: u64 = 5;
-/// How many plans with several paths a pair compete, where they must not close a circle: which numbering of channels suits
+/// How many plans with several paths a pair compete, where they must not close a cycle: which numbering of channels suits
 /// permutations shows only afterwards.
 const PATH_CANDIDATES: u64 = 3;
 /// The same where there is a time limit, which is for them all.

@@ -1,7 +1,7 @@
 //! What path sets are worth in permutations, figure by figure, against what the plan says.
 //!
 //! *Ideal rates*: all pairs split over their paths so that the most loaded channel takes the least time. One pair after the other
-//! moves to its cheapest path, the more a channel costs the nearer it is to the peak; the channels' costs bound the least time
+//! moves to its cheapest path; a channel costs the more the nearer its time is to that of the most loaded channel. The channels' costs bound the least time
 //! from below (linear programming duality), the loads from above. The claim has to lie between.
 //!
 //! *Any routing*: the claimed optimum is one that the stored lengths prove ([`crate::bound`]); a lower optimum would flatter the plan.
@@ -13,7 +13,7 @@
 
 use std::{collections::BTreeMap, fmt::Display};
 
-use fabric::{ChannelId, FindingKind, HostId, PathSummary, PermutationProof, Topology, TrafficMatrix};
+use fabric::{ChannelId, FindingKind, HostId, PathSummary, PermutationProof, TrafficMatrix, permutation_rate};
 
 use crate::{
     bound::{self, TOLERANCE},
@@ -57,7 +57,7 @@ pub(crate) fn judge(state: &FabricState<'_>, seen: &SeenPaths<'_>, findings: &mu
         let matrix = fabric::permutation_demand(topology, receiver).ok()?;
         Some(share(bound::proven_for(state, &matrix, lengths)))
     };
-    let (mut mean, mut bounds, mut shares) = (Between::default(), 0.0, Between::default());
+    let (mut mean, mut bounds, mut shares) = (Interval::default(), 0.0, Interval::default());
     for (receiver, lengths) in permutations.iter().zip(lengths) {
         let (Ok(matrix), Some(any)) = (fabric::permutation_demand(topology, receiver), any(receiver, lengths)) else {
             return;
@@ -83,28 +83,28 @@ pub(crate) fn judge(state: &FabricState<'_>, seen: &SeenPaths<'_>, findings: &mu
     if said.paths_max != paths_max {
         report("paths_max", &said.paths_max, paths_max.to_string());
     }
-    let mut between = |figure: &str, said: f64, found: Between| {
+    let mut between = |figure: &str, said: f64, found: Interval| {
         if !found.admits(said) {
             report(figure, &said, format!("between {:.4} and {:.4}", found.low, found.high));
         }
     };
     between("permutation_mean", *permutation_mean, mean.over(count));
-    between("permutation_mean_bound", *permutation_mean_bound, Between::at(bounds / count));
+    between("permutation_mean_bound", *permutation_mean_bound, Interval::at(bounds / count));
     between("permutation_share_mean", *permutation_share_mean, shares.over(count));
     between("permutation_worst", *permutation_worst, floor);
-    between("permutation_worst_bound", *permutation_worst_bound, Between::at(worst_bound));
-    let of_worst = Between { low: (floor.low / worst_bound).min(1.0), high: (floor.high / worst_bound).min(1.0) };
+    between("permutation_worst_bound", *permutation_worst_bound, Interval::at(worst_bound));
+    let of_worst = Interval { low: (floor.low / worst_bound).min(1.0), high: (floor.high / worst_bound).min(1.0) };
     between("permutation_share_worst", *permutation_share_worst, of_worst);
 }
 
 /// Where a figure lies.
 #[derive(Clone, Copy, Default)]
-struct Between {
+struct Interval {
     low: f64,
     high: f64,
 }
 
-impl Between {
+impl Interval {
     fn at(value: f64) -> Self {
         Self { low: value * (1.0 - TOLERANCE), high: value * (1.0 + TOLERANCE) }
     }
@@ -142,21 +142,21 @@ fn ideal(state: &FabricState<'_>, seen: &SeenPaths<'_>, matrix: &TrafficMatrix) 
         .filter(|split| !split.paths.is_empty())
         .collect();
     let slowness: Vec<f64> = topology.channel_ids().map(|channel| topology.slowness(channel)).collect();
-    let mut crowd = Crowd { slowness, load: Vec::new(), sharpness: SHARPNESS[0], peak: 1.0 };
-    crowd.count(&pairs);
-    let (mut low, mut high) = (0.0_f64, crowd.time_max());
+    let mut costs = ChannelCosts { slowness, load: Vec::new(), sharpness: SHARPNESS[0], peak: 1.0 };
+    costs.count(&pairs);
+    let (mut low, mut high) = (0.0_f64, costs.time_max());
     for sharpness in SHARPNESS {
-        crowd.sharpness = sharpness;
+        costs.sharpness = sharpness;
         for _ in 0..ROUNDS {
             if high <= low * NEAR || high <= 1.0 {
                 return [low, high];
             }
-            crowd.peak = high;
-            pairs.iter_mut().for_each(|pair| crowd.move_to_cheapest(pair));
-            crowd.count(&pairs);
-            high = high.min(crowd.time_max());
-            let room: f64 = (0..crowd.load.len()).map(|channel| crowd.cost_of(channel) / crowd.slowness[channel]).sum();
-            let covered: f64 = pairs.iter().map(|pair| pair.amount * crowd.cheapest(pair).1).sum();
+            costs.peak = high;
+            pairs.iter_mut().for_each(|pair| costs.move_to_cheapest(pair));
+            costs.count(&pairs);
+            high = high.min(costs.time_max());
+            let room: f64 = (0..costs.load.len()).map(|channel| costs.cost_of(channel) / costs.slowness[channel]).sum();
+            let covered: f64 = pairs.iter().map(|pair| pair.amount * costs.cheapest(pair).1).sum();
             low = low.max(covered / room);
         }
     }
@@ -179,14 +179,14 @@ impl<'p> Split<'p> {
 }
 
 /// Loads of channels, each of which costs the more the nearer it is to the peak: e^(sharpness · (time / peak − 1)).
-struct Crowd {
+struct ChannelCosts {
     slowness: Vec<f64>,
     load: Vec<f64>,
     sharpness: f64,
     peak: f64,
 }
 
-impl Crowd {
+impl ChannelCosts {
     fn count(&mut self, pairs: &[Split<'_>]) {
         self.load = vec![0.0; self.slowness.len()];
         for pair in pairs {
@@ -237,14 +237,16 @@ impl Crowd {
 }
 
 /// The share that every pair gets in every permutation if each splits evenly over its paths.
-fn floor(state: &FabricState<'_>, seen: &SeenPaths<'_>) -> Between {
+fn floor(state: &FabricState<'_>, seen: &SeenPaths<'_>) -> Interval {
     let topology = state.topology;
     let mut weights: Vec<BTreeMap<(usize, usize), f64>> = vec![BTreeMap::new(); topology.channel_count()];
     for source in topology.host_ids() {
-        for to in topology.host_ids().filter(|to| takes_part(topology, source, *to)) {
-            let rate_bps = topology.host(source).rate_bps.min(topology.host(to).rate_bps);
+        for to in topology.host_ids() {
             let count = seen.of(state, source, to).count();
-            let amount = rate_bps as f64 / topology.rate_max_bps().max(1) as f64 / count.max(1) as f64;
+            let amount = permutation_rate(topology, source, to) / count.max(1) as f64;
+            if amount == 0.0 {
+                continue;
+            }
             for channel in seen.of(state, source, to).flatten() {
                 *weights[channel.index()].entry((source.index(), to.index())).or_default() += amount;
             }
@@ -256,13 +258,7 @@ fn floor(state: &FabricState<'_>, seen: &SeenPaths<'_>) -> Between {
         least = least.max(low);
         most = most.max(high);
     }
-    Between { low: share(most), high: share(least) }
-}
-
-/// Whether a host sends to another in permutations.
-fn takes_part(topology: &Topology, source: HostId, to: HostId) -> bool {
-    let is_silent = |host: HostId| topology.host(host).standby || topology.host(host).edge;
-    source != to && !is_silent(source) && !is_silent(to) && !topology.are_of_one_machine(source, to)
+    Interval { low: share(most), high: share(least) }
 }
 
 /// The weight of the heaviest matching of senders and receivers, from below and from above.

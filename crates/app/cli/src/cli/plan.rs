@@ -116,8 +116,8 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "HOPS", value_parser = short(0..=u32::MAX))]
     pub(crate) max_hops: Option<u32>,
     /// Most VLANs that hosts may spread a pair's frames over, 1 to 8. All of a pair's paths differ, and all paths together are
-    /// proven free of deadlock. All-to-all keeps one VLAN a pair; permutations gain. --paths 8 on a torus carries three times as
-    /// much of them. Hosts spread with `espalier tagger run --spread flowlet`.
+    /// proven free of deadlock. All-to-all is planned for one VLAN a pair; permutations gain. Example: --paths 8 --flow-control none.
+    /// Hosts spread with `espalier tagger run --spread flowlet`.
     #[arg(long, default_value_t = 1, value_name = "K", value_parser = short(1..=PATHS_MAX))]
     pub(crate) paths: u32,
     /// Search for better routes for so many seconds, or until Ctrl-C, which keeps the best so far. Without it, a number

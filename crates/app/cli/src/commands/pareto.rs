@@ -45,7 +45,7 @@ pub(super) fn run(topology: &Topology, policy: &Policy, output: Output) -> Resul
     let [vlans, engine, load, bound, hops, entries, all] = columns;
     let mut table = match policy.paths_max {
         1 => Table::new(columns),
-        _ => Table::new([vlans, engine, load, bound, hops, entries, all, "permutations", "worst of them"]),
+        _ => Table::new([vlans, engine, load, bound, hops, entries, all, "permutations", "worst case"]),
     };
     for Choice { engine, summary } in &choices {
         let cells = [

@@ -337,7 +337,7 @@ fn print_paths(paths: &PathSummary) -> Result<()> {
          {permutation_mean_bound:.2} ({permutation_share_mean:.2}×)"
     );
     say!(
-        "worst of them    {permutation_worst:.2} at least; no routing guarantees more than {permutation_worst_bound:.2} \
+        "worst case       {permutation_worst:.2} at least; no routing guarantees more than {permutation_worst_bound:.2} \
          ({permutation_share_worst:.2}×)"
     );
     Ok(())

@@ -14,11 +14,11 @@ use crate::confined::Confined;
 
 use super::order::ChannelOrder;
 
-/// Paths of a pair among which is chosen: the shortest ones. Longer ones cost more than any that are left by then.
+/// Most candidates of a pair, the shortest ones.
 const CANDIDATES_MAX: usize = 64;
 
 /// The trees of every pair of hosts, and the paths behind them.
-pub(super) struct Chosen {
+pub(super) struct ChosenPaths {
     switches: usize,
     /// `paths[source switch · switches + destination switch]`: by tree, the channels of the path.
     paths: Vec<BTreeMap<usize, Vec<u32>>>,
@@ -26,7 +26,7 @@ pub(super) struct Chosen {
     sets: Vec<Vec<Vec<u32>>>,
 }
 
-impl Chosen {
+impl ChosenPaths {
     /// The trees of a pair, the assigned one first; none where both hosts are on one switch.
     pub(super) fn of(&self, source: HostId, destination: HostId) -> impl ExactSizeIterator<Item = usize> + '_ {
         self.sets[source.index()][destination.index()].iter().map(|tree| *tree as usize)
@@ -75,15 +75,15 @@ pub(super) fn choose(
     confined: &Confined,
     most: usize,
     hops_max: Option<u32>,
-) -> Chosen {
+) -> ChosenPaths {
     let switches = topology.switches().len();
     let hosts = topology.hosts().len();
-    let mut chosen = Chosen {
+    let mut chosen = ChosenPaths {
         switches,
         paths: vec![BTreeMap::new(); switches * switches],
         sets: vec![vec![Vec::new(); hosts]; hosts],
     };
-    let mut spread = Spread::new(topology, most);
+    let mut usage = ChannelUsage::new(topology, most);
     let own = |source: HostId, destination: HostId| {
         let vlan = plan.assignment.unicast(source, destination);
         plan.trees.partition_point(|tree| tree.vlan < vlan)
@@ -99,7 +99,7 @@ pub(super) fn choose(
                     let set = by_own.entry(own).or_insert_with(|| {
                         let assigned = plan.trees[own].tree.rooted_at(topology, from).path_to(topology, to);
                         let assigned: Vec<u32> = assigned.iter().map(|channel| channel.index() as u32).collect();
-                        let set = spread.set(own, &assigned, candidates);
+                        let set = usage.set(own, &assigned, candidates);
                         let paths = &mut chosen.paths[from.index() * switches + to.index()];
                         paths.insert(own, assigned);
                         for &tree in &set[1..] {
@@ -169,8 +169,8 @@ fn candidates(
     candidates
 }
 
-/// Who has put how much on which channel.
-struct Spread {
+/// How many paths take each channel: of all pairs so far, and of the pair that is being served.
+struct ChannelUsage {
     most: usize,
     /// `slowness[channel]`.
     slowness: Vec<f64>,
@@ -181,14 +181,14 @@ struct Spread {
     shares: Vec<f64>,
 }
 
-impl Spread {
+impl ChannelUsage {
     fn new(topology: &Topology, most: usize) -> Self {
         let slowness: Vec<f64> = topology.channel_ids().map(|channel| topology.slowness(channel)).collect();
         let none = vec![0.0; slowness.len()];
         Self { most, slowness, used: none.clone(), used_total: 0.0, shares: none }
     }
 
-    /// The trees of a pair: its own, then by turns the cheapest that is left.
+    /// The trees of a pair: the assigned one, then greedily the candidate that costs least, again and again.
     fn set(&mut self, own: usize, assigned: &[u32], candidates: &[Candidate]) -> Vec<u32> {
         let mut left: Vec<&Candidate> = candidates.iter().filter(|candidate| candidate.channels != assigned).collect();
         let mut set = vec![own as u32];

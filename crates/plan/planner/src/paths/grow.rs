@@ -1,7 +1,7 @@
 //! Trees for further paths: a nearly shortest one outward from every switch with hosts, and one toward it, in each lane.
 //!
 //! ```text
-//!   outward from a: a▶b, a▶c, b▶d         toward a: b▶a, c▶a, d▶c▶a        ties between equally near switches by lot
+//!   outward from a: a▶b, a▶c, b▶d         toward a: b▶a, c▶a, d▶c▶a        ties are broken at random (the seed of the policy)
 //! ```
 //! A tree joins what it reaches in the order of channels; what it does not reach has other trees.
 
@@ -13,7 +13,7 @@ use crate::{confined::Confined, fan::Direction};
 
 use super::order::ChannelOrder;
 
-/// What a hop may cost more than another, by lot: less than a hop, so that trees are shortest where the order lets them.
+/// How much more than another a hop may cost, at random: less than a hop, so that trees are shortest where the order lets them.
 const JITTER: f64 = 0.9;
 
 /// The trees with their lanes, in random order, so that any number of the first is spread over the fabric.
@@ -46,7 +46,7 @@ fn grown(
 ) -> Vec<fabric::LinkId> {
     let mut reached = vec![false; topology.switches().len()];
     reached[root.index()] = true;
-    // By distance, then by lot: the channel in the direction of frames.
+    // By distance, then at random: the channel in the direction of frames.
     let mut heap: BinaryHeap<Reverse<(Length, u64, ChannelId)>> = BinaryHeap::new();
     let mut links = Vec::new();
     let mut at = Some((root, None::<ChannelId>, 0.0));

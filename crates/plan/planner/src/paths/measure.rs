@@ -11,13 +11,13 @@
 
 use fabric::{
     Bound, HostId, PathSummary, PermutationProof, Plan, Topology, Traffic, TrafficMatrix, permutation_demand,
-    permutations,
+    permutation_rate, permutations,
 };
 
 use crate::{PlanError, bound, demand::Demand, threads::with_each};
 
 use super::{
-    choose::Chosen,
+    choose::ChosenPaths,
     matching::{Matching, heaviest},
 };
 
@@ -28,8 +28,8 @@ const WORST_ROUNDS: usize = 4;
 
 /// What no routing exceeds, which is the same for all plans of a topology: found when it is first asked for.
 #[derive(Default)]
-pub(super) struct AnyRoutings {
-    by_permutation: Vec<Option<AnyRouting>>,
+pub(super) struct RoutingBounds {
+    by_permutation: Vec<Option<RoutingBound>>,
     worst: Option<Worst>,
 }
 
@@ -47,8 +47,8 @@ pub(super) struct Measured {
 pub(super) fn measure(
     topology: &Topology,
     plan: &Plan,
-    chosen: &Chosen,
-    any: &mut AnyRoutings,
+    chosen: &ChosenPaths,
+    any: &mut RoutingBounds,
     threads: usize,
 ) -> Result<Measured, PlanError> {
     let too_many = |error: fabric::TrafficError| PlanError::TooManyPairs(error.to_string());
@@ -56,20 +56,20 @@ pub(super) fn measure(
         .map(|receiver| permutation_demand(topology, receiver).map_err(too_many))
         .collect::<Result<_, _>>()?;
     any.by_permutation.resize(matrices.len(), None);
-    let mut parts: Vec<(&TrafficMatrix, f64, &mut Option<AnyRouting>)> =
+    let mut parts: Vec<(&TrafficMatrix, f64, &mut Option<RoutingBound>)> =
         matrices.iter().zip(&mut any.by_permutation).map(|(matrix, any)| (matrix, 1.0, any)).collect();
     with_each(threads, &mut parts, |(matrix, share, any)| {
         *share = ideal_share(topology, chosen, matrix);
         // Nobody gets more than the whole.
         if *share < 1.0 {
-            any.get_or_insert_with(|| AnyRouting::of(topology, matrix));
+            any.get_or_insert_with(|| RoutingBound::of(topology, matrix));
         }
     });
-    let whole = AnyRouting { share: 1.0, lengths: vec![0; topology.channel_count()] };
-    let parts: Vec<(f64, AnyRouting)> = (parts.into_iter())
+    let whole = RoutingBound { share: 1.0, lengths: vec![0; topology.channel_count()] };
+    let parts: Vec<(f64, RoutingBound)> = (parts.into_iter())
         .map(|(_, share, any)| (share, any.clone().filter(|_| share < 1.0).unwrap_or_else(|| whole.clone())))
         .collect();
-    let mean = |of: &dyn Fn(&(f64, AnyRouting)) -> f64| parts.iter().map(of).sum::<f64>() / parts.len().max(1) as f64;
+    let mean = |of: &dyn Fn(&(f64, RoutingBound)) -> f64| parts.iter().map(of).sum::<f64>() / parts.len().max(1) as f64;
     let floor = even_floor(topology, chosen);
     let worst = match &any.worst {
         Some(worst) => worst.clone(),
@@ -92,12 +92,12 @@ pub(super) fn measure(
 
 /// What no routing exceeds in some traffic, and the lengths that prove it.
 #[derive(Clone)]
-struct AnyRouting {
+struct RoutingBound {
     share: f64,
     lengths: Vec<u32>,
 }
 
-impl AnyRouting {
+impl RoutingBound {
     fn of(topology: &Topology, matrix: &TrafficMatrix) -> Self {
         let demand = Demand::new(topology, &Traffic::Matrix(matrix.clone()));
         let Bound { lengths } = bound::bound_within(topology, &demand, ENOUGH, 1).certificate;
@@ -113,7 +113,7 @@ fn share(time: f64) -> f64 {
 }
 
 /// The share of a permutation with ideal rates.
-fn ideal_share(topology: &Topology, chosen: &Chosen, matrix: &TrafficMatrix) -> f64 {
+fn ideal_share(topology: &Topology, chosen: &ChosenPaths, matrix: &TrafficMatrix) -> f64 {
     let demands = matrix.demands().filter_map(|demand| {
         let paths: Vec<Vec<u32>> = (chosen.of(demand.source, demand.destination))
             .map(|tree| chosen.path(topology, demand.source, demand.destination, tree).to_vec())
@@ -124,13 +124,13 @@ fn ideal_share(topology: &Topology, chosen: &Chosen, matrix: &TrafficMatrix) -> 
 }
 
 /// The share that every pair gets in every permutation if each splits evenly over its paths.
-fn even_floor(topology: &Topology, chosen: &Chosen) -> f64 {
+fn even_floor(topology: &Topology, chosen: &ChosenPaths) -> f64 {
     let hosts = topology.hosts().len();
     let mut weights: Vec<Vec<(HostId, HostId, f64)>> = vec![Vec::new(); topology.channel_count()];
     for source in topology.host_ids() {
         for destination in topology.host_ids() {
             let paths = chosen.of(source, destination);
-            let amount = demand(topology, source, destination) / paths.len().max(1) as f64;
+            let amount = permutation_rate(topology, source, destination) / paths.len().max(1) as f64;
             for tree in paths.filter(|_| amount > 0.0) {
                 for &channel in chosen.path(topology, source, destination, tree) {
                     match weights[channel as usize].last_mut() {
@@ -149,21 +149,11 @@ fn even_floor(topology: &Topology, chosen: &Chosen) -> f64 {
     share(times.fold(0.0, f64::max))
 }
 
-/// What a host sends to another in a permutation, on the fastest link.
-fn demand(topology: &Topology, source: HostId, destination: HostId) -> f64 {
-    let [from, to] = [source, destination].map(|host| topology.host(host));
-    let silent = from.standby || to.standby || from.edge || to.edge;
-    if silent || topology.are_of_one_machine(source, destination) {
-        return 0.0;
-    }
-    from.rate_bps.min(to.rate_bps) as f64 / topology.rate_max_bps().max(1) as f64
-}
-
 /// A permutation of which no routing carries much.
 #[derive(Clone)]
 struct Worst {
     receiver: Vec<HostId>,
-    any: AnyRouting,
+    any: RoutingBound,
 }
 
 /// The worst permutation that is found: the one whose pairs are farthest apart in equal lengths or in those that bound
@@ -176,7 +166,7 @@ fn worst(topology: &Topology, known: &[u32]) -> Result<Worst, fabric::TrafficErr
             .map(|(channel, length)| f64::from(*length) / topology.slowness(channel))
             .sum();
         let time = if room > 0.0 { covered / room } else { 0.0 };
-        Worst { receiver, any: AnyRouting { share: share(time), lengths: lengths.to_vec() } }
+        Worst { receiver, any: RoutingBound { share: share(time), lengths: lengths.to_vec() } }
     };
     let mut best = farthest(&even);
     if known.len() == even.len() {
@@ -186,7 +176,7 @@ fn worst(topology: &Topology, known: &[u32]) -> Result<Worst, fabric::TrafficErr
         }
     }
     for _ in 0..WORST_ROUNDS {
-        let any = AnyRouting::of(topology, &permutation_demand(topology, &best.receiver)?);
+        let any = RoutingBound::of(topology, &permutation_demand(topology, &best.receiver)?);
         let tighter = Worst { receiver: best.receiver.clone(), any };
         let next = farthest(&tighter.any.lengths);
         let before = best.any.share;
@@ -205,7 +195,8 @@ fn farthest(topology: &Topology, lengths: &[u32]) -> (Vec<HostId>, f64) {
     let weights: Vec<Vec<(usize, f64)>> = (topology.host_ids())
         .map(|source| {
             let from = topology.switch_of(source).index();
-            let weight = |to: HostId| distance[from][topology.switch_of(to).index()] * demand(topology, source, to);
+            let weight =
+                |to: HostId| distance[from][topology.switch_of(to).index()] * permutation_rate(topology, source, to);
             topology.host_ids().map(|to| (to.index(), weight(to))).filter(|entry| entry.1 > 0.0).collect()
         })
         .collect();

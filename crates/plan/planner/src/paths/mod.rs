@@ -33,11 +33,11 @@ use crate::{
     host_set::HostSet,
     intents::{self, Carrying},
     number, plan_between_machines,
-    resilience::BackupFan,
+    resilience::OwnedFan,
     watch::{Shortened, path_candidates},
 };
 
-use self::{choose::Chosen, measure::AnyRoutings, order::ChannelOrder};
+use self::{choose::ChosenPaths, measure::RoutingBounds, order::ChannelOrder};
 
 /// By how much the most loaded link may take longer than in another plan that carries less of permutations.
 const LOAD_FACTOR: f64 = 1.03;
@@ -56,7 +56,7 @@ pub(crate) fn check(topology: &Topology, policy: &Policy) -> Result<(), PlanErro
     }
     if policy.resilience != Resilience::None {
         return refuse(
-            "backup assignments are for one path a pair; leave --resilience away: hosts leave a path that fails by themselves (espalier tagger run)",
+            "backup assignments are for one path a pair; omit --resilience: hosts leave a path that fails by themselves (espalier tagger run)",
         );
     }
     if topology.in_band().is_some() && policy.flow_control.lanes().is_some() {
@@ -83,7 +83,7 @@ pub(crate) fn plan(
 ) -> Result<Plan, PlanError> {
     let count = if previous.is_some() { 1 } else { path_candidates(policy) };
     let mut candidates: Vec<Plan> = Vec::new();
-    let mut any = AnyRoutings::default();
+    let mut any = RoutingBounds::default();
     for number in 0..count {
         if number > 0 && watch.expired() {
             break;
@@ -117,7 +117,7 @@ fn with_paths(
     policy: &Policy,
     previous: Option<&Plan>,
     plan: Plan,
-    any: &mut AnyRoutings,
+    any: &mut RoutingBounds,
     threads: usize,
 ) -> Result<Plan, PlanError> {
     if policy.paths_max <= 1 || plan.paths.is_some() {
@@ -173,7 +173,7 @@ struct Assembly<'a> {
 
 impl Assembly<'_> {
     /// The plan with the chosen paths: trees that no path takes are left out, the rest get VLANs, and switches their entries.
-    fn with(&self, chosen: Chosen, any: &mut AnyRoutings) -> Result<Plan, PlanError> {
+    fn with(&self, chosen: ChosenPaths, any: &mut RoutingBounds) -> Result<Plan, PlanError> {
         let Self { topology, policy, plan, trees, former, order, threads } = self;
         let own = plan.trees.len();
         let used: BTreeSet<usize> = chosen.used().filter(|tree| *tree >= own).collect();
@@ -205,7 +205,7 @@ impl Assembly<'_> {
         let all: Vec<VlanTree> = all.into_iter().map(|(_, tree)| tree).collect();
         let mut fans = fans(topology, &chosen, &position);
         fans.sort_by_key(|fan| fan.tree);
-        let carrying = Carrying { trees: &all, assignment: &plan.assignment, backup: &fans, standing: None };
+        let carrying = Carrying { trees: &all, assignment: &plan.assignment, further: &fans, standing: None };
         let devices = intents::intents(topology, policy, &carrying, *threads);
         check_static_entries(topology, &devices)?;
         let measured = measure::measure(topology, plan, &chosen, any, *threads)?;
@@ -234,8 +234,8 @@ impl Assembly<'_> {
     }
 }
 
-/// What flows along further paths: a fan for each tree and each switch's senders that use it alike.
-fn fans(topology: &Topology, chosen: &Chosen, position: &BTreeMap<usize, usize>) -> Vec<BackupFan> {
+/// What flows along further paths: a fan for each tree and each sender that uses it.
+fn fans(topology: &Topology, chosen: &ChosenPaths, position: &BTreeMap<usize, usize>) -> Vec<OwnedFan> {
     let hosts = topology.hosts().len();
     let mut fans: BTreeMap<(usize, SwitchId, HostId), HostSet> = BTreeMap::new();
     for source in topology.host_ids() {
@@ -247,7 +247,7 @@ fn fans(topology: &Topology, chosen: &Chosen, position: &BTreeMap<usize, usize>)
             }
         }
     }
-    let fan = |((tree, root, source), peers): ((usize, SwitchId, HostId), HostSet)| BackupFan {
+    let fan = |((tree, root, source), peers): ((usize, SwitchId, HostId), HostSet)| OwnedFan {
         tree,
         root,
         direction: Direction::Outward,

@@ -109,7 +109,7 @@ impl Move {
 }
 
 /// Entries that switches need beyond those of the plan's own routes.
-pub(crate) struct BackupFan {
+pub(crate) struct OwnedFan {
     pub(crate) tree: usize,
     pub(crate) root: SwitchId,
     pub(crate) direction: Direction,
@@ -160,7 +160,7 @@ pub(crate) fn protect(request: &ProtectionRequest<'_>) -> Result<Protection, Too
 
 impl Protection {
     /// The fans of all moves, by tree.
-    pub(crate) fn fans(&self) -> Vec<BackupFan> {
+    pub(crate) fn fans(&self) -> Vec<OwnedFan> {
         let mut owned: BTreeMap<(usize, HostId), &Move> = BTreeMap::new();
         let mut received: BTreeMap<(usize, HostId), (SwitchId, HostSet)> = BTreeMap::new();
         for change in self.moves.iter().flat_map(|(_, moves, _)| moves) {
@@ -177,10 +177,10 @@ impl Protection {
                 Move::Broadcast { .. } => {}
             }
         }
-        let mut fans: Vec<BackupFan> = Vec::new();
+        let mut fans: Vec<OwnedFan> = Vec::new();
         for change in owned.into_values() {
             let Move::Owners { owners, root, streams, tree } = change else { continue };
-            fans.extend(streams.iter().map(|(direction, peers)| BackupFan {
+            fans.extend(streams.iter().map(|(direction, peers)| OwnedFan {
                 tree: *tree,
                 root: *root,
                 direction: *direction,
@@ -188,7 +188,7 @@ impl Protection {
                 peers: peers.clone(),
             }));
         }
-        fans.extend(received.into_iter().map(|((tree, source), (root, peers))| BackupFan {
+        fans.extend(received.into_iter().map(|((tree, source), (root, peers))| OwnedFan {
             tree,
             root,
             direction: Direction::Outward,
