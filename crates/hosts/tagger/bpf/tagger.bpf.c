@@ -176,6 +176,32 @@ static __always_inline __u32 flow_hash(struct __sk_buff *skb, __u16 type, const 
 	return mix(ends_hash(words, words + 4, 2), type);
 }
 
+/*
+ * The source port of a frame of TCP or UDP; 0 of any other, of fragments, and behind IPv6 extension headers.
+ */
+static __always_inline __u16 source_port(struct __sk_buff *skb, __u16 type)
+{
+	__u32 at = ETH_HEADER_BYTES;
+	__u8 start[10], port[2], protocol;
+
+	if (type != TYPE_IPV4 && type != TYPE_IPV6)
+		return 0;
+	if (bpf_skb_load_bytes(skb, at, start, sizeof(start)))
+		return 0;
+	if (type == TYPE_IPV4) {
+		if (be16(start + 6) & 0x3fff)
+			return 0;
+		protocol = start[9];
+		at += (start[0] & 0xf) * 4;
+	} else {
+		protocol = start[6];
+		at += 40;
+	}
+	if (protocol != PROTOCOL_TCP && protocol != PROTOCOL_UDP)
+		return 0;
+	return bpf_skb_load_bytes(skb, at, port, sizeof(port)) ? 0 : be16(port);
+}
+
 /* Among how many: spreads by the high bits. */
 static __always_inline __u32 among(__u32 hash, __u32 count)
 {
@@ -206,8 +232,14 @@ static __always_inline __u32 choose(struct __sk_buff *skb, const struct table_en
 	struct flowlet *flowlet;
 	__u64 now_ns;
 	__s64 pause_ns;
+	__u16 port;
 
 	if (entry->spread == SPREAD_FIRST || entry->choices < 2)
+		return 0;
+	port = source_port(skb, type);
+	if (port >= PATH_PORTS)
+		return port % CHOICES_MAX % entry->choices;
+	if (entry->spread == SPREAD_PORT)
 		return 0;
 	hash = flow_hash(skb, type, macs);
 	if (entry->spread == SPREAD_FLOW)
@@ -277,6 +309,8 @@ int tagger_egress(struct __sk_buff *skb)
 	if (!entry || !entry->choices)
 		return drop(EVENT_NO_VLAN);
 	chosen = choose(skb, entry, type, header);
+	/* What the compiler knows of a remainder, the verifier does not: the bound stays. */
+	barrier_var(chosen);
 	if (chosen >= CHOICES_MAX)
 		return drop(EVENT_NO_VLAN);
 	tag = entry->choice[chosen];

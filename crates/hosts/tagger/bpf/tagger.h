@@ -33,6 +33,13 @@
 #define SPREAD_FIRST 0   /* always choice[0] */
 #define SPREAD_FLOW 1    /* by the flow's hash */
 #define SPREAD_FLOWLET 2 /* a new choice after a pause */
+#define SPREAD_PORT 3    /* choice[0], unless the sender chose */
+
+/*
+ * Source ports from here on choose: port % CHOICES_MAX is the place in the list. They lie above those that Linux gives to
+ * whoever asks for none, so that nobody chooses by chance.
+ */
+#define PATH_PORTS 61440
 
 /* own.vlan */
 #define OWN_VLAN 0x80    /* its tag is taken off */

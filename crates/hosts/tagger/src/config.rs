@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   mode source-destination          # by whose VLAN: source, destination, source-destination, pair
-//!   spread flowlet 500us             # first, flow, flowlet PAUSE
+//!   spread flowlet 500us             # first, port, flow, flowlet PAUSE
 //!   vlans 2-5                        # VLANs of the fabric; those of the lines unless given
 //!   class 1 4-5                      # lanes: the class of VLANs, 0 unless given; or: class dscp
 //!   # address           VLANs  priority  switch
@@ -176,6 +176,7 @@ impl Config {
         let _ = writeln!(text, "mode {}", self.mode.word());
         let _ = match self.spread {
             Spread::First => writeln!(text, "spread first"),
+            Spread::Port => writeln!(text, "spread port"),
             Spread::Flow => writeln!(text, "spread flow"),
             Spread::Flowlet { gap_us } => writeln!(text, "spread flowlet {gap_us}us"),
         };
@@ -397,6 +398,7 @@ fn once<T>(place: &mut Option<T>, value: T, word: &str) -> Result<(), String> {
 fn spread(words: &[&str]) -> Result<Spread, String> {
     match words {
         ["first"] => Ok(Spread::First),
+        ["port"] => Ok(Spread::Port),
         ["flow"] => Ok(Spread::Flow),
         ["flowlet"] => Ok(Spread::Flowlet { gap_us: GAP_US_DEFAULT }),
         ["flowlet", gap] => {
@@ -410,14 +412,14 @@ fn spread(words: &[&str]) -> Result<Spread, String> {
             let gap_us = gap_us.ok_or_else(|| format!("{} is no pause: write 10us to 1000ms", shown(gap)))?;
             Ok(Spread::Flowlet { gap_us })
         }
-        _ => Err("spread is one of: first, flow, flowlet, flowlet 500us".to_owned()),
+        _ => Err("spread is one of: first, port, flow, flowlet, flowlet 500us".to_owned()),
     }
 }
 
 impl std::str::FromStr for Spread {
     type Err = String;
 
-    /// Reads `first`, `flow`, `flowlet` or `flowlet=500us`.
+    /// Reads `first`, `port`, `flow`, `flowlet` or `flowlet=500us`.
     fn from_str(text: &str) -> Result<Self, String> {
         spread(&text.split('=').collect::<Vec<_>>())
     }
@@ -517,7 +519,7 @@ mod tests {
                 "t:3: 02:00:00:00:00:01 is listed in line 2",
             ),
             ("mode source\nvlans 3\n02:00:00:00:00:01 2 1\n", "t: VLAN 2 is used but not among `vlans 3`"),
-            ("mode source\nspread wide\n", "t:2: spread is one of: first, flow, flowlet, flowlet 500us"),
+            ("mode source\nspread wide\n", "t:2: spread is one of: first, port, flow, flowlet, flowlet 500us"),
             ("mode source\nspread flowlet 1us\n", "t:2: \"1us\" is no pause"),
             ("hosts\n", "t:1: \"hosts\" is neither an address nor one of mode, spread, vlans, class, group, pair"),
             ("mode source\nclass 8 2\n", "t:2: \"8\" is no class: write a number from 0 to 7, or `class dscp`"),
@@ -543,7 +545,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_is_read_without_panic_and_what_is_written_comes_back(
-            text in "(mode (source|pair)|spread flow|[0-9a-f:]{0,17}|[ \n#,]|pair|vlans 2-9|class [0-8] [2-5]\n|class dscp\n|02:00:00:00:00:0[1-4] [2-5] [0-9]\n){0,40}"
+            text in "(mode (source|pair)|spread (flow|port)|[0-9a-f:]{0,17}|[ \n#,]|pair|vlans 2-9|class [0-8] [2-5]\n|class dscp\n|02:00:00:00:00:0[1-4] [2-5] [0-9]\n){0,40}"
         ) {
             if let Ok(config) = Config::parse("t", &text) {
                 proptest::prop_assert_eq!(Config::parse("again", &config.text()), Ok(config));

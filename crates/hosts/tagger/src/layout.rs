@@ -10,6 +10,8 @@ const CLASS_MASK: u8 = 7;
 const OWN_VLAN: u8 = 0x80;
 const OWN_BY_DSCP: u8 = 0x40;
 
+/// Source ports from here on choose a VLAN of the list. Linux gives no such port to a program that asks for none in particular.
+pub const PATH_PORTS: u16 = 61_440;
 /// Flows that are told apart when flowlets are.
 pub const FLOWLETS_MAX: usize = 4096;
 /// `sizeof(struct table_key)`.
@@ -119,6 +121,7 @@ pub fn entry_bytes(route: &Route, slot: u32, classes: &Classes) -> [u8; ENTRY_BY
         Spread::First => (0, 0),
         Spread::Flow => (1, 0),
         Spread::Flowlet { gap_us } => (2, gap_us),
+        Spread::Port => (3, 0),
     };
     bytes[16..18].copy_from_slice(&(route.choices().len() as u16).to_ne_bytes());
     bytes[18] = spread;
@@ -138,6 +141,7 @@ pub fn read_entry(bytes: &[u8]) -> Option<(Route, u32)> {
     let spread = match bytes[18] {
         0 => Spread::First,
         1 => Spread::Flow,
+        3 => Spread::Port,
         _ => Spread::Flowlet { gap_us: word(20) },
     };
     Some((Route::spread(choices, spread)?, word(24)))
@@ -184,6 +188,7 @@ mod tests {
         }
         let ours = [
             ("CHOICES_MAX", CHOICES_MAX as u32),
+            ("PATH_PORTS", u32::from(PATH_PORTS)),
             ("FLOWLETS_MAX", FLOWLETS_MAX as u32),
             ("PROBE_TYPE", u32::from(PROBE_TYPE)),
             ("PROBE_REQUEST", u32::from(PROBE_REQUEST)),
@@ -255,7 +260,7 @@ mod tests {
     fn entries_and_keys_come_back() {
         let vlan = |id| VlanId::new(id).expect("in range");
         let lanes = Classes::Vlan([(vlan(3), 1), (vlan(4094), 7)].into());
-        for spread in [Spread::First, Spread::Flow, Spread::Flowlet { gap_us: 500 }] {
+        for spread in [Spread::First, Spread::Port, Spread::Flow, Spread::Flowlet { gap_us: 500 }] {
             for classes in [&lanes, &Classes::Dscp, &Classes::default()] {
                 let route = Route::spread([vlan(2), vlan(4094)], spread).expect("some");
                 assert_eq!(read_entry(&entry_bytes(&route, 7, classes)), Some((route, 7)));

@@ -83,6 +83,10 @@ pub struct Route {
 pub enum Spread {
     /// All go by the first.
     First,
+    /// All go by the first, but those from a source port of [`PATH_PORTS`](crate::layout::PATH_PORTS) or above: these
+    /// choose, as they do in the spreads below. Port mod [`CHOICES_MAX`] is the place in the list, counted round where the
+    /// list is shorter.
+    Port,
     /// By a hash of addresses, protocol and ports; both directions of a flow alike.
     Flow,
     /// By flow, and a flow may take another VLAN after a pause of this length. A pause longer than the paths differ
@@ -120,12 +124,13 @@ impl fmt::Display for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = match self.spread {
             Spread::First => &self.choices[..1],
-            Spread::Flow | Spread::Flowlet { .. } => &self.choices[..],
+            Spread::Port | Spread::Flow | Spread::Flowlet { .. } => &self.choices[..],
         };
         let words: Vec<String> = shown.iter().map(VlanId::to_string).collect();
         f.write_str(&words.join(","))?;
         match self.spread {
             Spread::First => Ok(()),
+            Spread::Port => f.write_str(" by port"),
             Spread::Flow => f.write_str(" by flow"),
             Spread::Flowlet { gap_us } => write!(f, " by flowlet of {gap_us} us"),
         }

@@ -6,8 +6,8 @@
 use fabric::{Mac, VlanId};
 
 use crate::{
-    layout::{DSCP_CLASS_MAX, Event, PROBE_REPLY, PROBE_REQUEST, PROBE_TYPE},
-    table::{Route, Spread, TaggingTable},
+    layout::{DSCP_CLASS_MAX, Event, PATH_PORTS, PROBE_REPLY, PROBE_REQUEST, PROBE_TYPE},
+    table::{CHOICES_MAX, Route, Spread, TaggingTable},
 };
 
 const HEADER_BYTES: usize = 14;
@@ -17,6 +17,7 @@ const TPID_SERVICE: u16 = 0x88a8;
 const TYPE_IPV4: u16 = 0x0800;
 const TYPE_IPV6: u16 = 0x86dd;
 const PORT_PROTOCOLS: [u8; 3] = [6, 17, 132];
+const CHOOSING_PROTOCOLS: [u8; 2] = [6, 17];
 
 /// What happens to a frame that the host sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,10 +129,26 @@ fn choose(route: &Route, frame: &[u8], _kind: u16, flowlet: impl FnOnce(u32) -> 
     let chosen = match route.how() {
         _ if count < 2 => 0,
         Spread::First => 0,
+        _ if source_port(frame) >= PATH_PORTS => u32::from(source_port(frame)) % CHOICES_MAX as u32 % count,
+        Spread::Port => 0,
         Spread::Flow => among(flow_hash(frame), count),
         Spread::Flowlet { .. } => among(flowlet(flow_hash(frame)), count),
     };
     chosen as usize
+}
+
+/// The source port of a frame of TCP or UDP; 0 of any other, and of fragments.
+fn source_port(frame: &[u8]) -> u16 {
+    let ip = &frame[HEADER_BYTES..];
+    let (protocol, at) = match (be16(frame, 12), ip) {
+        (TYPE_IPV4, [first, _, _, _, _, _, a, b, _, protocol, ..]) if u16::from_be_bytes([*a, *b]) & 0x3fff == 0 => {
+            (*protocol, usize::from(first & 0xf) * 4)
+        }
+        (TYPE_IPV6, [_, _, _, _, _, _, next, _, _, _, ..]) => (*next, 40),
+        _ => return 0,
+    };
+    let port = ip.get(at..at + 2).filter(|_| CHOOSING_PROTOCOLS.contains(&protocol));
+    port.map_or(0, |port| be16(port, 0))
 }
 
 fn try_flow_hash(frame: &[u8]) -> Option<u32> {

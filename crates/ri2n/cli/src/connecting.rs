@@ -17,6 +17,10 @@ pub(crate) struct Connecting {
     /// Our addresses to use, instead of all interfaces
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     pub(crate) links: Vec<IpAddr>,
+    /// Links for each pair of addresses, 1 to 8, with source ports by which switches and `espalier tagger` choose paths; 1 unless
+    /// given. The end that connects says how many
+    #[arg(long, value_name = "K", value_parser = paths)]
+    pub(crate) paths: Option<u8>,
     /// Authenticate every packet with this passphrase; both ends need it
     #[arg(long, value_name = "PHRASE", env = PASSPHRASE_VARIABLE, hide_env_values = true)]
     pub(crate) passphrase: Option<String>,
@@ -26,6 +30,10 @@ pub(crate) struct Connecting {
     /// Refuse connections with other machines that would be plain TCP (run, proxy); true where there is a key, else false
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) require: Option<bool>,
+}
+
+fn paths(text: &str) -> Result<u8, String> {
+    ri2n_io::check_paths(text.parse().map_err(|_| format!("`{text}` is no number"))?)
 }
 
 impl Connecting {
@@ -44,6 +52,7 @@ impl Connecting {
         if self.encrypt {
             config.privacy = ri2n_io::Privacy::Encrypted;
         }
+        config.paths = self.paths.unwrap_or(config.paths);
         config.require = self.require.or(config.require);
         config.check().map_err(anyhow::Error::msg)?;
         Ok(config)

@@ -24,8 +24,13 @@
 //!
 //! *Links together*: several links of a connection may lead through one bottleneck, where each would take a flow's share. So the
 //! links of a connection that compete are coupled by LIA (RFC 6356): their windows grow together as one flow's would on the best
-//! of them. What is steered by delay needs no coupling: a queue of 400 µs leaves room to whoever else keeps one as short, and
-//! links apart each fill up.
+//! of them. What is steered by delay needs no coupling between links apart: a queue of 400 µs leaves room to whoever else keeps one
+//! as short, and each link fills up.
+//!
+//! *Paths* between the same two addresses have the sender's port in common, and may have more: the n links of such a pair grow as
+//! one together, by an n-th each. Where delay steers, windows that meet in one queue come to be as their growth, so n links take one
+//! share of a cable that all of them lead through, while a cable that only one of them leads through is filled by that one. Their
+//! windows become smaller than a packet as those of many flows do.
 //!
 //! *A queue of this machine* that refuses a packet says so when it is sent: the window is cut by 30 % at once, once for what is in
 //! flight, and nothing leaves on the link for about a round trip (`connection/transmit.rs`).
@@ -67,10 +72,14 @@ const LOSS_FACTOR: f64 = 0.7;
 const JUDGED_PACKETS: u64 = 120;
 /// How long the delay must stay over the target before another flow is blamed.
 const BLAME_AFTER: Duration = Duration::from_millis(150);
+/// The same in round trips, for slow links.
+const BLAME_AFTER_ROUND_TRIPS: u32 = 16;
 /// The same, when looking whether the other flow is still there.
 const BLAME_AGAIN_AFTER: Duration = Duration::from_millis(40);
 /// How long to compete before looking whether the queue can be drained.
 const COMPETE_FOR: Duration = Duration::from_secs(2);
+/// How long the queue of a round says something of the next.
+const QUEUE_OF_LATE: Duration = Duration::from_millis(500);
 /// How often the smallest round-trip time is sought by draining the queue.
 const DRAIN_EVERY: Duration = Duration::from_secs(5);
 
@@ -90,12 +99,12 @@ pub(crate) struct Acked {
     pub(crate) next_number: u64,
     /// Whether the window kept something from being sent.
     pub(crate) limited: Limited,
-    /// Bytes in flight before.
-    pub(crate) in_flight: u64,
     /// How long both ends together are expected to wait for their turns.
     pub(crate) waits: Duration,
     /// Share of a lone flow's growth that the link has while it competes ([`coupling`]).
     pub(crate) coupling: f64,
+    /// The smallest queue of late of the other links between the same two addresses.
+    pub(crate) least_queue: Option<Duration>,
 }
 
 /// A link that competes, as the others of its connection see it: its window in bytes, and its round-trip time in seconds.
@@ -155,7 +164,9 @@ pub(crate) struct Congestion {
     round_limited: Limited,
     /// Packets lost and acknowledged since losses were judged.
     judged: (u64, u64),
-    /// When the delay was last under the target.
+    /// The queue of the last round, and when that ended.
+    queue: Option<(Time, Duration)>,
+    /// When the delay of all links between the same two addresses was last under the target.
     calm_at: Time,
     /// The window with which another flow was competed with, while looking whether it is still there.
     competing_window: Option<f64>,
@@ -165,6 +176,8 @@ pub(crate) struct Congestion {
     draining: Option<f64>,
     /// Flows of this machine that have data waiting, this one included.
     flows: f64,
+    /// Links of the connection between the same two addresses, this one included.
+    paths: f64,
     /// Refusals of numbers below were answered.
     refused_until: u64,
     rate: Rate,
@@ -183,6 +196,7 @@ impl Congestion {
             round_lost: 0,
             round_limited: Limited::ByApplication,
             judged: (0, 0),
+            queue: None,
             calm_at: Time::ZERO,
             competing_window: None,
             loss_floor: 0.0,
@@ -190,6 +204,7 @@ impl Congestion {
             drain_at: Time::ZERO,
             draining: None,
             flows: 1.0,
+            paths: 1.0,
             refused_until: 0,
             rate: Rate::default(),
         }
@@ -205,14 +220,24 @@ impl Congestion {
         (PACKETS_MIN * self.share()).max(PACKETS_MIN_SHARED) * self.packet
     }
 
-    /// The share of a lone flow's growth that this one has.
-    fn share(&self) -> f64 {
+    /// The share of a lone flow's growth that this one has among the flows of this machine.
+    fn share_of_flows(&self) -> f64 {
         (FLOWS_FEW as f64 / self.flows).min(1.0)
+    }
+
+    /// The share of a lone link's growth that this one has.
+    fn share(&self) -> f64 {
+        self.share_of_flows() / self.paths
     }
 
     /// Whether so many flows share the link that none of them goes its own way.
     pub(crate) fn is_shared(&self) -> bool {
         self.flows > FLOWS_FEW as f64
+    }
+
+    /// Whether the window may be a fraction of what one of a single link is.
+    pub(crate) fn is_part(&self) -> bool {
+        self.is_shared() || self.paths > 1.0
     }
 
     /// Flows of this machine that have data waiting, this one included.
@@ -223,8 +248,17 @@ impl Congestion {
     /// Notes how many flows of this machine, this one included, have data waiting. A window that has not met its limit yet
     /// is shared with those that joined.
     pub(crate) fn set_flows(&mut self, flows: usize) {
+        self.set_sharing(flows.max(1) as f64, self.paths);
+    }
+
+    /// The same of the connection's links between the same two addresses.
+    pub(crate) fn set_paths(&mut self, paths: usize) {
+        self.set_sharing(self.flows, paths.max(1) as f64);
+    }
+
+    fn set_sharing(&mut self, flows: f64, paths: f64) {
         let before = self.share();
-        self.flows = flows.max(1) as f64;
+        (self.flows, self.paths) = (flows, paths);
         if self.mode == Mode::Start && self.share() < before {
             self.window *= self.share() / before;
         }
@@ -242,6 +276,11 @@ impl Congestion {
         if self.mode == Mode::Start {
             self.mode = Mode::Delay;
         }
+    }
+
+    /// The queue of the last round, if that was of late.
+    pub(crate) fn queue_of_late(&self, now: Time) -> Option<Duration> {
+        self.queue.filter(|(at, _)| now.since(*at) < QUEUE_OF_LATE).map(|(_, queue)| queue)
     }
 
     /// Bytes a second that were delivered of late; zero before the first measurement.
@@ -288,14 +327,15 @@ impl Congestion {
         if let Some(experiment) = self.experiment.as_mut().filter(|experiment| acked.number >= experiment.from_number) {
             experiment.acked += acked.packets;
         }
-        if acked.limited == Limited::ByWindow && acked.in_flight as f64 > 0.7 * self.window {
+        if acked.limited == Limited::ByWindow {
             self.round_limited = Limited::ByWindow;
             let haste = 1.0 + acked.waits.as_secs_f64() / TARGET.as_secs_f64();
             let windows = acked.bytes as f64 / self.window;
             let growth = match self.mode {
                 Mode::Start => acked.bytes as f64,
                 Mode::Delay => GROWTH * haste * self.packet * windows * self.share(),
-                Mode::Compete { .. } => self.packet * windows * self.share() * acked.coupling,
+                // The coupling knows the other links.
+                Mode::Compete { .. } => self.packet * windows * self.share_of_flows() * acked.coupling,
             };
             // A run may be many windows long.
             self.window = (self.window + growth.min(self.window)).min(WINDOW_MAX);
@@ -310,9 +350,13 @@ impl Congestion {
 
     fn end_round(&mut self, now: Time, acked: &Acked) {
         let queue = self.round_rtt_min.saturating_sub(acked.rtt_min);
-        let target = self.target(acked.rtt_smoothed) + acked.waits;
+        // What delays all of the pair's links is in the port that they share.
+        let common = acked.least_queue.map_or(queue, |least| least.min(queue));
+        let rtt = acked.rtt_smoothed.saturating_sub(queue - common);
+        let target = self.target(rtt) + acked.waits;
         let is_calm = queue < target;
-        if is_calm || self.calm_at == Time::ZERO {
+        self.queue = Some((now, queue));
+        if common < target || self.calm_at == Time::ZERO {
             self.calm_at = now;
         }
         self.judge_losses(acked);
@@ -326,8 +370,14 @@ impl Congestion {
             }
             Mode::Delay if !is_calm => {
                 self.shrink(queue, target);
-                let patience = if self.competing_window.is_some() { BLAME_AGAIN_AFTER } else { BLAME_AFTER };
-                if now.since(self.calm_at) > patience {
+                let patience = if self.competing_window.is_some() {
+                    BLAME_AGAIN_AFTER
+                } else {
+                    BLAME_AFTER.max(acked.rtt_smoothed * BLAME_AFTER_ROUND_TRIPS)
+                };
+                // A part of that size has nothing left to shrink.
+                let may_blame = self.paths < 2.0 || self.window > PACKETS_MIN * self.packet;
+                if may_blame && now.since(self.calm_at) > patience {
                     self.window = self.window.max(self.competing_window.take().unwrap_or_default());
                     self.mode = Mode::Compete { until: now + COMPETE_FOR };
                 }
@@ -347,7 +397,9 @@ impl Congestion {
     }
 
     fn target(&self, rtt: Duration) -> Duration {
-        let packets = (TARGET_PACKETS * self.packet / (self.window / self.share())).min(1.0);
+        // Links between the same ends meet in the sender's port, a packet of each.
+        let packets = TARGET_PACKETS.max(self.paths) * self.packet;
+        let packets = (packets / (self.window / self.share())).min(1.0);
         TARGET.max(Duration::from_nanos((rtt.as_nanos() as f64 * packets) as u64))
     }
 

@@ -708,7 +708,7 @@ impl Server {
             offered: terms.offered,
         };
         let mut connection = Connection::new(now, &terms.settings, agreement);
-        let path = Path { local: terms.local, interface: 0, remote: client };
+        let path = Path { local: terms.local, interface: 0, entropy: 0, remote: client };
         // Larger ones once the client says what its port takes.
         connection.add_proven_link(now, path, None, DATAGRAM_MIN);
         if !first_bytes.is_empty() {

@@ -38,7 +38,7 @@ pub mod wire;
 pub use buffer::Target;
 pub use connection::{
     Arrival, BUFFER_MAX, BUFFER_MIN, Batch, Carrier, CloseReason, Connection, LinkTerms, Neighbour, Neighbours, Part,
-    PathKnowledge, PathReport, Patience, ReadError, Settings, StreamState, WriteError,
+    PathKnowledge, PathReport, Patience, ReadError, Settings, StreamState, Waiting, WriteError,
 };
 pub use health::Health;
 pub use key::{KEYS_MAX, Key, KeyId, Keys};
@@ -49,3 +49,6 @@ pub use time::Time;
 
 /// Most links of a connection.
 pub const LINKS_MAX: usize = 8;
+
+/// Source ports by which links between the same two addresses differ ([`Path::entropy`]).
+pub const ENTROPIES: u8 = 8;

@@ -50,6 +50,9 @@ pub struct Path {
     pub local: Option<IpAddr>,
     /// Index of our network interface; zero leaves it to the routes.
     pub interface: u32,
+    /// Which source port the datagrams have, so that a network with several paths between the two addresses carries them by
+    /// another path: zero is the connection's own port, and each number below [`ENTROPIES`](crate::ENTROPIES) a port of its own.
+    pub entropy: u8,
     /// The peer.
     pub remote: SocketAddr,
 }
@@ -130,6 +133,10 @@ pub(crate) struct AckContext {
     pub(crate) waits: Duration,
     /// Share of a lone flow's growth that the link has while it competes.
     pub(crate) coupling: f64,
+    /// Usable links between the same two addresses, this one included.
+    pub(crate) paths: usize,
+    /// The smallest queue of late of the others of them.
+    pub(crate) least_queue: Option<Duration>,
 }
 
 /// What became of packets, for the connection.
@@ -316,6 +323,12 @@ impl Link {
         self.probe_due && !self.announce.is_empty() && self.pong.is_none() && self.monitor.is_usable()
     }
 
+    /// Whether so much of the window is in flight that no further run would leave.
+    fn is_filled(&self) -> bool {
+        let (window, in_flight) = (self.congestion.window(), self.in_flight);
+        in_flight as f64 > 0.7 * window as f64 || in_flight + self.worthwhile(u64::MAX) > window
+    }
+
     /// Bytes that the window leaves.
     pub(crate) fn room(&self) -> u64 {
         self.congestion.window().saturating_sub(self.in_flight)
@@ -409,10 +422,11 @@ impl Link {
     ) -> Outcome {
         let mut outcome = Outcome::default();
         let base = self.next_number - self.sent.len() as u64;
-        let AckContext { arrived, limited, waits, coupling } = context;
+        let AckContext { arrived, limited, waits, coupling, paths, least_queue } = context;
+        self.congestion.set_paths(paths);
         let (mut bytes, mut packets, mut newest) = (0_u64, 0_u64, None::<(u64, Time)>);
         let mut oldest_sent = Time::NEVER;
-        let in_flight = self.in_flight;
+        let limited = if self.is_filled() { limited } else { Limited::ByApplication };
         // Packets of a run follow each other in the stream too.
         let mut stretch = 0..0;
         for range in ack.ranges.iter() {
@@ -486,9 +500,9 @@ impl Link {
                     number,
                     next_number: self.next_number,
                     limited,
-                    in_flight,
                     waits,
                     coupling,
+                    least_queue,
                 },
             );
             (self.tail_probe, self.tail_probes) = (None, 0);

@@ -240,7 +240,7 @@ fn is_not_delayed(mut world: World) {
             for body in refusals.map(Body::Refuse).into_iter().chain(accepts) {
                 let bytes = wire::encode(question.client_token, &body, |_| [0; PROOF_LEN]);
                 let now = world.now;
-                let path = ri2n::Path { local: None, interface: 0, remote: seen.to };
+                let path = ri2n::Path { local: None, interface: 0, entropy: 0, remote: seen.to };
                 let Some(client) = world.nodes[client].client.as_mut() else { continue };
                 assert!(matches!(client.handle_datagram(now, path, &bytes), Ok(None)), "{body:?} is believed");
                 forged += 1;
@@ -259,7 +259,7 @@ fn a_refusal_of_the_server_that_has_the_key_is_believed_at_once() {
     let mut server = Server::new([1; 32], protection.clone());
     let mut client = Client::new([2; 32], Settings::default(), protection, Vec::new());
     let (now, from) = (Time::from_nanos(50_000_000_000), SocketAddr::new(ip(0, 0), 7));
-    let path = ri2n::Path { local: None, interface: 0, remote: SocketAddr::new(ip(1, 0), 7) };
+    let path = ri2n::Path { local: None, interface: 0, entropy: 0, remote: SocketAddr::new(ip(1, 0), 7) };
     let hello = client.poll_transmit(now).unwrap().to_vec();
     let Response::Reply(cookie) = server.handle_datagram(now, from, &hello) else { panic!("a cookie is due") };
     assert!(matches!(client.handle_datagram(now, path, &cookie), Ok(None)));

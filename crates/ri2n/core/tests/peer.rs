@@ -65,7 +65,7 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
         1 => edge.clone().prop_map(Control::Ping),
         1 => edge.prop_map(Control::Pong),
         2 => (any::<u8>(), any::<u16>(), any::<u8>())
-            .prop_map(|(address, mtu, priority)| Control::Link { address: address % 5, mtu, priority }),
+            .prop_map(|(address, mtu, priority)| Control::Link { address: address % 5, mtu, priority, entropy: priority % 8 }),
         1 => any::<u8>().prop_map(Control::Trouble),
         1 => (0..16_u8, any::<u32>(), any::<u16>(), any::<u8>()).prop_map(|(index, ip, mtu, priority)| {
             let ip = std::net::Ipv4Addr::from(ip).into();

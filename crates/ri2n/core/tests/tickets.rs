@@ -14,7 +14,7 @@ fn from() -> SocketAddr {
 }
 
 fn path() -> Path {
-    Path { local: Some(from().ip()), interface: 0, remote: "10.0.0.2:7".parse().unwrap() }
+    Path { local: Some(from().ip()), interface: 0, entropy: 0, remote: "10.0.0.2:7".parse().unwrap() }
 }
 
 fn client(number: u8, protection: &Protection) -> Client {

@@ -5,7 +5,7 @@ use crate::{
     prefix::Prefix,
 };
 use ri2n::{
-    Integrity, Key, Keys, Settings,
+    ENTROPIES, Integrity, Key, Keys, Settings,
     handshake::{Privacy, Protection},
 };
 use serde::Deserialize;
@@ -48,6 +48,10 @@ pub struct Config {
     pub receive_buffer: usize,
     /// UDP ports of accepted connections, each of which has its own; without, any free one.
     pub ports: Option<RangeInclusive<u16>>,
+    /// For clients: links between the same two addresses, 1 to 8, which differ by their source ports, so that a network with several
+    /// paths carries each by another. Ports of 61,440 and above are used for all links but the first; a link is answered from such a
+    /// port as well.
+    pub paths: u8,
 }
 
 /// What stands in for RI2N where it cannot be had.
@@ -129,6 +133,7 @@ impl Default for Config {
             send_buffer: settings.send_buffer,
             receive_buffer: settings.receive_buffer,
             ports: None,
+            paths: 1,
         }
     }
 }
@@ -161,7 +166,7 @@ impl Config {
     /// `links = [{local = "10.0.0.1", remote = "10.0.0.2"}]`; `[[peer]]` with the `links` to one peer; `passphrase`, `key` (64 hexadecimal digits) or `keys` (a file with a
     /// key a line); `encrypt = true`;
     /// `require = true` or `false`; `checksum = true`; durations in seconds, as `outage_deadline_s`, `connect_timeout_s` and `keepalive_s`; sizes in
-    /// bytes; `ports = "20000-20999"`.
+    /// bytes; `ports = "20000-20999"`; `paths = 8`.
     ///
     /// # Errors
     /// If the file cannot be read or understood, or a file that it names.
@@ -205,6 +210,9 @@ impl Config {
         }
         if let Some(ports) = file.ports {
             config.ports = Some(port_range(&ports)?);
+        }
+        if let Some(paths) = file.paths {
+            config.paths = check_paths(paths)?;
         }
         let seconds = |value: f64| Duration::try_from_secs_f64(value).map_err(|error| error.to_string());
         if let Some(value) = file.outage_deadline_s {
@@ -283,6 +291,7 @@ struct File {
     send_buffer: Option<usize>,
     receive_buffer: Option<usize>,
     ports: Option<String>,
+    paths: Option<u8>,
 }
 
 #[derive(Deserialize)]
@@ -361,6 +370,14 @@ impl Links {
     }
 }
 
+/// As many links as a pair of addresses may have.
+///
+/// # Errors
+/// If it is not 1 to 8.
+pub fn check_paths(paths: u8) -> Result<u8, String> {
+    if (1..=ENTROPIES).contains(&paths) { Ok(paths) } else { Err(format!("paths: 1 to {ENTROPIES}, not {paths}")) }
+}
+
 fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
     match (low.trim().parse(), high.trim().parse()) {
@@ -423,6 +440,8 @@ mod tests {
             ("links = [{local = '10.0.0.0/8', remote = '10.0.1.2'}]", "no address"),
             ("key = 'zz'", "hexadecimal"),
             ("ports = '9-3'", "range"),
+            ("paths = 9", "1 to 8"),
+            ("paths = 0", "1 to 8"),
             ("keepalive_s = -1", "negative"),
             ("key = 'x'\npassphrase = 'x'", "exclude"),
         ] {

@@ -195,7 +195,8 @@ impl Dial {
         let first = connected.connection.links().first().and_then(|link| link.path.local);
         let local = first.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let choice = race.config.links_to(server.ip());
-        let mut reach = Reach::of_client(choice, server.ip(), connected.addresses.clone(), connected.port);
+        let mut reach =
+            Reach::of_client(choice, server.ip(), race.config.paths, connected.addresses.clone(), connected.port);
         reach.follow(now, &mut connected.connection, &local_addresses()?);
         let reached = |theirs: &&Address| race.ours.iter().any(|local| local.address.reaches(theirs.ip));
         let others = connected.addresses.iter().filter(reached).map(|theirs| theirs.ip).collect();
@@ -338,5 +339,5 @@ fn first_path(server: SocketAddr, choice: &LinkChoice) -> io::Result<Path> {
         LinkChoice::Automatic | LinkChoice::Addresses(_) => source_toward(server)?,
     };
     let interface = interface_of(local, &local_addresses()?);
-    Ok(Path { local: Some(local), interface, remote: server })
+    Ok(Path { local: Some(local), interface, entropy: 0, remote: server })
 }

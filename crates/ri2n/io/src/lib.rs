@@ -15,6 +15,7 @@ mod connect;
 mod dial;
 mod dispatch;
 mod duty;
+mod entropy;
 mod ids;
 mod interfaces;
 mod keyfile;
@@ -33,7 +34,7 @@ mod tickets;
 mod timers;
 mod worker;
 
-pub use config::{Config, ConfigError, Fallback, LinkChoice, LinkPair, LocalLink};
+pub use config::{Config, ConfigError, Fallback, LinkChoice, LinkPair, LocalLink, check_paths};
 pub use duty::{Duty, End, Seen, Then};
 pub use listener::Listener;
 pub use prefix::{NotAPrefix, Prefix};

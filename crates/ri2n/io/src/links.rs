@@ -5,6 +5,8 @@
 //!  address of ours goes    ─▶ its links are down until it is back
 //!  server's address comes  ─▶ ADDRESS frame ─▶ client: as above
 //! ```
+//! With several paths a pair of addresses has as many links, which differ by their source ports. Each pair has its first link before
+//! one has a second, so that pairs share what links there may be.
 
 use crate::{
     config::{LinkChoice, LinkPair},
@@ -30,6 +32,8 @@ pub(crate) struct Reach {
 struct ServerReach {
     addresses: Vec<Address>,
     port: u16,
+    /// Links of a pair of addresses.
+    paths: u8,
     /// Addresses that the server had.
     gone: Vec<IpAddr>,
 }
@@ -39,8 +43,8 @@ impl Reach {
         Self { choice, peer: client, server: None }
     }
 
-    pub(crate) fn of_client(choice: LinkChoice, peer: IpAddr, addresses: Vec<Address>, port: u16) -> Self {
-        Self { choice, peer, server: Some(ServerReach { addresses, port, gone: Vec::new() }) }
+    pub(crate) fn of_client(choice: LinkChoice, peer: IpAddr, paths: u8, addresses: Vec<Address>, port: u16) -> Self {
+        Self { choice, peer, server: Some(ServerReach { addresses, port, paths, gone: Vec::new() }) }
     }
 
     /// Has a connection follow the addresses of both ends. `all` are ours.
@@ -88,30 +92,40 @@ impl ServerReach {
         let links = connection.links();
         let (mut stale, good): (Vec<LinkReport>, Vec<LinkReport>) =
             links.into_iter().partition(|link| self.gone.contains(&link.path.remote.ip()) || !has_address(link, all));
-        let known = |pair: &LinkPair| {
-            let is_same =
-                |link: &LinkReport| (link.path.local, link.path.remote.ip()) == (Some(pair.local), pair.remote);
-            good.iter().any(is_same) || stale.iter().any(is_same)
+        // Links of named pairs stay as they are; others go on by what took the place of their addresses.
+        let (pairs, staying) = match choice {
+            LinkChoice::Pairs(pairs) => (pairs.clone(), stale.clone()),
+            LinkChoice::Automatic | LinkChoice::Addresses(_) => {
+                ([present_pairs(&good), matching_pairs(ours, &self.addresses, &good)].concat(), Vec::new())
+            }
         };
-        let pairs = match choice {
-            LinkChoice::Pairs(pairs) => pairs.iter().copied().filter(|pair| !known(pair)).collect(),
-            LinkChoice::Automatic | LinkChoice::Addresses(_) => matching_pairs(ours, &self.addresses, &good),
-        };
-        for pair in pairs {
-            let (path, terms) = self.link(&pair, all);
-            let shares =
-                |link: &LinkReport| link.path.local == Some(pair.local) || link.path.remote.ip() == pair.remote;
+        let mut further: Vec<&LinkReport> = good.iter().filter(|link| link.path.entropy > 0).collect();
+        further.sort_by_key(|link| link.path.entropy);
+        for (entropy, pair) in (0..self.paths).flat_map(|entropy| pairs.iter().map(move |pair| (entropy, pair))) {
+            let is_same = |link: &LinkReport| is_between(link, pair) && link.path.entropy == entropy;
+            if good.iter().chain(&staying).any(is_same) {
+                continue;
+            }
+            let (path, terms) = self.link(pair, entropy, all);
+            let shares = |link: &LinkReport| {
+                let is_near = link.path.local == Some(pair.local) || link.path.remote.ip() == pair.remote;
+                link.path.entropy == entropy && is_near
+            };
             let successor = stale.iter().position(shares);
             if successor.is_none() && connection.add_link(now, path, terms).is_some() {
                 continue;
             }
-            if let Some(old) = successor.or_else(|| stale.len().checked_sub(1)) {
-                connection.move_link(now, stale.swap_remove(old).id, path, terms);
+            // A pair's first link is worth more than what addresses that are gone had, or another pair's further links.
+            let last = if entropy == 0 { stale.len().checked_sub(1) } else { None };
+            let old = successor.or(last).map(|old| stale.swap_remove(old).id);
+            let old = old.or_else(|| if entropy == 0 { further.pop().map(|link| link.id) } else { None });
+            if let Some(old) = old {
+                connection.move_link(now, old, path, terms);
             }
         }
     }
 
-    fn link(&self, pair: &LinkPair, all: &[LocalAddress]) -> (Path, LinkTerms) {
+    fn link(&self, pair: &LinkPair, entropy: u8, all: &[LocalAddress]) -> (Path, LinkTerms) {
         let index = self.addresses.iter().position(|address| address.ip == pair.remote);
         let local = all.iter().find(|local| local.address.ip == pair.local).map(|local| local.address);
         let ends = [local, index.map(|index| self.addresses[index])];
@@ -123,7 +137,7 @@ impl ServerReach {
             priority: pair.priority.max(theirs),
         };
         let remote = SocketAddr::new(pair.remote, self.port);
-        (Path { local: Some(pair.local), interface: interface_of(pair.local, all), remote }, terms)
+        (Path { local: Some(pair.local), interface: interface_of(pair.local, all), entropy, remote }, terms)
     }
 }
 
@@ -153,6 +167,20 @@ pub(crate) fn allowed(choice: &LinkChoice, peer: IpAddr, all: &[LocalAddress]) -
         Some(LocalAddress { address: Address { priority, ..local.address }, ..*local })
     };
     all.iter().filter(is_near).filter_map(with_priority).collect()
+}
+
+fn is_between(link: &LinkReport, pair: &LinkPair) -> bool {
+    (link.path.local, link.path.remote.ip()) == (Some(pair.local), pair.remote)
+}
+
+/// The pairs of addresses that have links.
+fn present_pairs(links: &[LinkReport]) -> Vec<LinkPair> {
+    let mut pairs: Vec<LinkPair> = Vec::new();
+    for link in links {
+        let pair = |local| LinkPair { local, remote: link.path.remote.ip(), priority: link.priority };
+        pairs.extend(link.path.local.map(pair).filter(|_| !pairs.iter().any(|known| is_between(link, known))));
+    }
+    pairs
 }
 
 /// A link more for each of our interfaces that has none: its address and the server's in the same subnet, no address of the server
@@ -196,12 +224,22 @@ mod tests {
 
     /// Both ends of a connection from 10.0.0.1 to 10.0.0.2, whose server has these addresses.
     fn connected(ours: &[LocalAddress], theirs: &[Address], choice: LinkChoice) -> (Connection, Reach, Connection) {
+        connected_by(ours, theirs, choice, 1)
+    }
+
+    /// The same with several links a pair of addresses.
+    fn connected_by(
+        ours: &[LocalAddress],
+        theirs: &[Address],
+        choice: LinkChoice,
+        paths: u8,
+    ) -> (Connection, Reach, Connection) {
         let protection = Protection::default();
         let told = allowed(&choice, theirs[0].ip, ours).iter().map(|local| local.address).collect();
         let mut client = Client::new([1; 32], Settings::default(), protection.clone(), told);
         let mut server = Server::new([2; 32], protection);
         let from = SocketAddr::new(ours[0].address.ip, 7);
-        let path = Path { local: Some(from.ip()), interface: 0, remote: SocketAddr::new(theirs[0].ip, 7) };
+        let path = Path { local: Some(from.ip()), interface: 0, entropy: 0, remote: SocketAddr::new(theirs[0].ip, 7) };
         let hello = client.poll_transmit(NOW).unwrap().to_vec();
         let Response::Reply(cookie) = server.handle_datagram(NOW, from, &hello) else { panic!("a cookie is due") };
         assert!(client.handle_datagram(NOW, path, &cookie).unwrap().is_none());
@@ -211,7 +249,7 @@ mod tests {
         let terms = Terms { seed: [3; 32], port: 9, local: Some(theirs[0].ip), offered, settings: Settings::default() };
         let (theirs, accept) = server.accept(NOW, *opening, terms);
         let connected = client.handle_datagram(NOW, path, &accept).unwrap().unwrap();
-        let mut reach = Reach::of_client(choice, path.remote.ip(), connected.addresses, connected.port);
+        let mut reach = Reach::of_client(choice, path.remote.ip(), paths, connected.addresses, connected.port);
         let mut connection = connected.connection;
         reach.follow(NOW, &mut connection, ours);
         (connection, reach, theirs)
@@ -292,6 +330,36 @@ mod tests {
             reach.follow(NOW, &mut client, &[first, local(&format!("10.0.1.{host}"), 3)]);
             assert_eq!(client.links().len(), 2);
         }
+    }
+
+    #[test]
+    fn pairs_share_the_links_that_differ_by_their_ports() {
+        let links = |connection: &Connection| -> Vec<(u32, u8)> {
+            let mut links: Vec<(u32, u8)> =
+                connection.links().iter().map(|link| (link.path.interface.max(2), link.path.entropy)).collect();
+            links.sort_unstable();
+            links
+        };
+        let (first, second) = (local("10.0.0.1", 2), local("10.0.1.1", 3));
+        let theirs = [address("10.0.0.2"), address("10.0.1.2")];
+        let (client, ..) = connected_by(&[first], &theirs, LinkChoice::Automatic, 3);
+        assert_eq!(links(&client), [(2, 0), (2, 1), (2, 2)]);
+        let (client, ..) = connected_by(&[first, second], &theirs, LinkChoice::Automatic, 8);
+        let four_each: Vec<(u32, u8)> = [2, 3].iter().flat_map(|at| (0..4).map(|entropy| (*at, entropy))).collect();
+        assert_eq!(links(&client), four_each);
+        // An interface that comes later has a link, in the place of the first one's last.
+        let (mut client, mut reach, _) = connected_by(&[first], &theirs, LinkChoice::Automatic, 8);
+        for _ in 0..3 {
+            reach.follow(NOW, &mut client, &[first, second]);
+            let seven: Vec<(u32, u8)> = (0..7).map(|entropy| (2, entropy)).chain([(3, 0)]).collect();
+            assert_eq!(links(&client), seven);
+        }
+        // With another address of the network all links go on by that.
+        let (mut client, mut reach, _) = connected_by(&[first], &theirs, LinkChoice::Automatic, 4);
+        reach.follow(NOW, &mut client, &[local("10.0.0.9", 2)]);
+        let moved: Vec<String> =
+            client.links().iter().map(|link| format!("{} {}", link.path.local.unwrap(), link.path.entropy)).collect();
+        assert_eq!(moved, ["10.0.0.9 0", "10.0.0.9 1", "10.0.0.9 2", "10.0.0.9 3"]);
     }
 
     /// Carries what one end has to send to the other.

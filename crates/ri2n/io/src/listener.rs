@@ -193,7 +193,7 @@ impl Acceptor {
                 return;
             }
             for message in inbox.messages() {
-                let path = Path { local: message.local, interface: 0, remote: message.from };
+                let path = Path { local: message.local, interface: 0, entropy: 0, remote: message.from };
                 for datagram in message.bytes.chunks(message.segment) {
                     let (answer, accepted) = self.answer(&path, datagram);
                     if let Some(answer) = answer {

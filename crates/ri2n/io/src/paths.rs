@@ -16,7 +16,7 @@ const PATHS_MAX: usize = 4096;
 /// What is known of each path.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
-    known: HashMap<(Option<IpAddr>, SocketAddr), PathKnowledge>,
+    known: HashMap<(Option<IpAddr>, SocketAddr, u8), PathKnowledge>,
     count: usize,
     /// Connections that had data waiting when they were last looked at.
     backlogged: IdSet,
@@ -51,7 +51,7 @@ impl Paths {
             let middle = *middle;
             self.known.retain(|_, known| known.answered() > middle);
         }
-        let known = self.known.entry((path.local, path.remote)).or_default();
+        let known = self.known.entry((path.local, path.remote, path.entropy)).or_default();
         let is_known = known.answered() > Time::ZERO;
         self.has_news |= is_known && report.answered.since(known.answered()) > NEWS_AFTER;
         known.learn(report);
@@ -71,7 +71,8 @@ mod tests {
     #[test]
     fn what_one_knows_all_know_and_an_answer_after_silence_is_news() {
         let ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
-        let path = |ip: u32| Path { local: None, interface: 0, remote: (std::net::Ipv4Addr::from(ip), 9).into() };
+        let path =
+            |ip: u32| Path { local: None, interface: 0, entropy: 0, remote: (std::net::Ipv4Addr::from(ip), 9).into() };
         let mut paths = Paths::default();
         let meet = |paths: &mut Paths, ip, at| {
             paths.meet(&path(ip), &PathReport { answered: ms(at), answer_time: None }).answered()

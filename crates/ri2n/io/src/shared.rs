@@ -11,6 +11,7 @@
 use crate::{
     dispatch::Kind,
     duty::{Duty, End, Seen, Then},
+    entropy,
     interfaces::{LocalAddress, local_addresses},
     links::Reach,
     member::{Look, Member},
@@ -270,8 +271,9 @@ impl Shared {
     }
 
     fn send(&self, state: &mut Guarded, batch: &Batch, now: Time) {
+        let socket = entropy::socket(batch.path.entropy, batch.path.remote.ip()).unwrap_or(&self.socket);
         for _ in 0..3 {
-            let Err(error) = self.socket.send_batch(&state.connection, batch, state.segment) else { return };
+            let Err(error) = socket.send_batch(&state.connection, batch, state.segment) else { return };
             match error.raw_os_error() {
                 Some(libc::EAGAIN | libc::ENOBUFS) => {
                     state.connection.handle_refused(now, batch);

@@ -59,6 +59,9 @@ pub struct LinkStatus {
     pub local: Option<IpAddr>,
     /// The peer's address and the connection's port there.
     pub remote: SocketAddr,
+    /// Which of the source ports between the same two addresses it has ([`Config::paths`](crate::Config)): zero is the
+    /// connection's own.
+    pub entropy: u8,
     /// Data leave on the usable links of the lowest number; zero unless configured.
     pub priority: u8,
     /// What is thought of it.
@@ -97,6 +100,7 @@ impl From<LinkReport> for LinkStatus {
             id: link.id.0,
             local: link.path.local,
             remote: link.path.remote,
+            entropy: link.path.entropy,
             priority: link.priority,
             health: link.health,
             rate_bps: link.rate_bps,

@@ -3,7 +3,7 @@
 //! All `unsafe` code of the crate is here and in `netlink.rs` and `interfaces.rs`; every call passes buffers that outlive it.
 
 use crate::duty::Seen;
-use ri2n::{Batch, Connection, Neighbour, Path, Time};
+use ri2n::{Batch, Connection, Neighbour, Path, Time, Waiting};
 use std::{
     cell::RefCell,
     io,
@@ -27,8 +27,10 @@ const MESSAGE_STRIDE: usize = MESSAGE_LEN + 4096 + 1536;
 const MESSAGE_LEN_ALONE: usize = 1200;
 /// What receive offload puts together is longer than this, and so are a few datagrams of large frames.
 const MESSAGE_LEN_FEW: usize = 4096;
-/// Room for control messages, of which the largest set (packet info, segment size, stamp) needs 88 bytes.
+/// Room for control messages, of which the largest set (packet info, segment size, stamp) needs 112 bytes.
 const CONTROL_LEN: usize = 128;
+/// The type of service of acknowledgements (RFC 1349): Linux's own queues (`pfifo_fast`, `prio`, `cake`) send it before data.
+const LOW_DELAY: libc::c_int = 0x10;
 /// Socket buffers asked for; the system may grant less to who is not root.
 const SOCKET_BUFFER: libc::c_int = 16 << 20;
 /// Longest time that a message is believed to have waited for us: a clock that was set must not date it into another day.
@@ -161,25 +163,29 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// A socket bound to `address`. One of all IPv6 addresses takes IPv4 too if `dual` is set.
+    /// A socket of the unspecified address of this family that only sends: nothing is received, not even errors.
+    pub(crate) fn bind_to_send(family: IpAddr, port: u16) -> io::Result<Self> {
+        let any: IpAddr = if family.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let socket = Self::open(any.is_ipv6())?;
+        if socket.is_v6 {
+            socket.set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+        }
+        socket.send_freely()?;
+        // What strangers send here takes no memory worth mentioning.
+        socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, 0)?;
+        socket.bound((any, port).into())
+    }
+
+    /// A socket bound to `address`. One of all IPv6 addresses takes IPv4 too if `tell` asks for the local address.
     pub(crate) fn bind(address: SocketAddr, tell: TellLocal) -> io::Result<Self> {
-        let is_v6 = address.is_ipv6();
-        let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
-        // SAFETY: no pointers; the result is a new descriptor that nobody else owns.
-        let fd =
-            unsafe { OwnedFd::from_raw_fd(check(libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?) };
-        let (is_stamped, expected) = (AtomicBool::new(false), AtomicUsize::new(MESSAGES_FEW));
-        let mut socket = Self { fd, local: address, is_v6, is_stamped, expected };
+        let socket = Self::open(address.is_ipv6())?;
+        let is_v6 = socket.is_v6;
         if is_v6 {
             let only = libc::c_int::from(tell == TellLocal::No);
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, only)?;
-            socket.set(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
         }
-        // An IPv6 socket refuses some of IPv4's options on old systems and needs none of them.
-        for (name, value) in [(libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE), (libc::IP_RECVERR, 1)] {
-            socket.set(libc::IPPROTO_IP, name, value).or_else(|error| if is_v6 { Ok(()) } else { Err(error) })?;
-        }
+        socket.set_for_ipv4(libc::IP_RECVERR, 1)?;
         if tell == TellLocal::Yes {
             if is_v6 {
                 socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
@@ -187,18 +193,47 @@ impl Socket {
                 socket.set(libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
             }
         }
-        for (force, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
-            socket
-                .set(libc::SOL_SOCKET, force, SOCKET_BUFFER)
-                .or_else(|_| socket.set(libc::SOL_SOCKET, plain, SOCKET_BUFFER))?;
-        }
+        socket.send_freely()?;
+        socket.set_buffer(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)?;
         // Without receive offload the datagrams come one by one, which is only slower.
         let _ = socket.set(libc::SOL_UDP, libc::UDP_GRO, 1);
-        let (name, len) = to_sockaddr(address, is_v6);
+        socket.bound(address)
+    }
+
+    fn open(is_v6: bool) -> io::Result<Self> {
+        let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
+        // SAFETY: no pointers; the result is a new descriptor that nobody else owns.
+        let fd =
+            unsafe { OwnedFd::from_raw_fd(check(libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?) };
+        let (is_stamped, expected) = (AtomicBool::new(false), AtomicUsize::new(MESSAGES_FEW));
+        let local = (Ipv4Addr::UNSPECIFIED, 0).into();
+        Ok(Self { fd, local, is_v6, is_stamped, expected })
+    }
+
+    fn bound(mut self, address: SocketAddr) -> io::Result<Self> {
+        let (name, len) = to_sockaddr(address, self.is_v6);
         // SAFETY: `name` is a socket address of `len` bytes that outlives the call.
-        check(unsafe { libc::bind(socket.fd.as_raw_fd(), ptr::from_ref(&name).cast(), len) })?;
-        socket.local = socket.ask_local_addr()?;
-        Ok(socket)
+        check(unsafe { libc::bind(self.fd.as_raw_fd(), ptr::from_ref(&name).cast(), len) })?;
+        self.local = self.ask_local_addr()?;
+        Ok(self)
+    }
+
+    /// Sizes of datagrams are RI2N's own business, and the buffer holds a run for each of many connections.
+    fn send_freely(&self) -> io::Result<()> {
+        if self.is_v6 {
+            self.set(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
+        }
+        self.set_for_ipv4(libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
+        self.set_buffer(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)
+    }
+
+    /// An IPv6 socket refuses some of IPv4's options on old systems and needs none of them.
+    fn set_for_ipv4(&self, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
+        self.set(libc::IPPROTO_IP, name, value).or_else(|error| if self.is_v6 { Ok(()) } else { Err(error) })
+    }
+
+    fn set_buffer(&self, force: libc::c_int, plain: libc::c_int) -> io::Result<()> {
+        self.set(libc::SOL_SOCKET, force, SOCKET_BUFFER).or_else(|_| self.set(libc::SOL_SOCKET, plain, SOCKET_BUFFER))
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -289,7 +324,7 @@ impl Socket {
                 from = *end;
                 let is_run = segment == Segment::BySystem && batch.ends.len() > 1;
                 let size = is_run.then_some(batch.datagram_size as u16);
-                self.send_vectored(&batch.path, iovecs, size, batch.neighbour)?;
+                self.send_vectored(&batch.path, iovecs, size, (batch.neighbour, batch.waiting))?;
             }
             Ok(())
         })
@@ -298,7 +333,7 @@ impl Socket {
     /// Sends one datagram.
     pub(crate) fn send_to(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut iovecs = [libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }];
-        self.send_vectored(path, &mut iovecs, None, Neighbour::Unsaid)
+        self.send_vectored(path, &mut iovecs, None, (Neighbour::Unsaid, Waiting::Reader))
     }
 
     fn send_vectored(
@@ -306,7 +341,7 @@ impl Socket {
         path: &Path,
         iovecs: &mut [libc::iovec],
         segment: Option<u16>,
-        neighbour: Neighbour,
+        (neighbour, waiting): (Neighbour, Waiting),
     ) -> io::Result<()> {
         let mut flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         if neighbour == Neighbour::Keep {
@@ -341,6 +376,11 @@ impl Socket {
                 put_control(&mut header, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &info);
             }
             _ => {}
+        }
+        if waiting == Waiting::Window {
+            let (level, name) =
+                if self.is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
+            put_control(&mut header, level, name, &LOW_DELAY);
         }
         if let Some(size) = segment {
             put_control(&mut header, libc::SOL_UDP, libc::UDP_SEGMENT, &size);

@@ -75,6 +75,40 @@ fn bytes_arrive_both_ways_over_every_link() {
 }
 
 #[test]
+fn links_between_the_same_addresses_leave_from_ports_of_their_own() {
+    let mut config = Config::default();
+    let (local, remote) = (Ipv4Addr::new(127, 0, 0, 30).into(), Ipv4Addr::new(127, 0, 0, 1).into());
+    config.links = LinkChoice::Pairs(vec![LinkPair { local, remote, priority: 0 }]);
+    config.paths = 4;
+    let (client, server) = pair(&config);
+    const AMOUNT: usize = 20_000_000;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            (&server).write_all(&vec![1; AMOUNT]).unwrap();
+            server.shutdown(Shutdown::Write).unwrap();
+        });
+        let mut bytes = Vec::new();
+        (&client).read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes.len(), AMOUNT);
+        // Both ends have sent from a port for each but the first link: each number below eight has its own remainder.
+        let table = std::fs::read_to_string("/proc/net/udp").unwrap();
+        let ports = table.lines().skip(1).filter_map(|line| {
+            let (_, port) = line.split_whitespace().nth(1)?.split_once(':')?;
+            u16::from_str_radix(port, 16).ok()
+        });
+        let mut entropies: Vec<u16> = ports.filter(|port| *port >= 61_440).map(|port| port % 8).collect();
+        entropies.sort_unstable();
+        entropies.dedup();
+        assert!([1, 2, 3].iter().all(|entropy| entropies.contains(entropy)), "{entropies:?}");
+    });
+    for status in [client.status(), server.status()] {
+        let links: Vec<u8> = status.links.iter().map(|link| link.entropy).collect();
+        assert_eq!(links, [0, 1, 2, 3]);
+        assert!(status.links.iter().all(|link| link.packets_received > 0), "{status:#?}");
+    }
+}
+
+#[test]
 fn timeouts_ends_and_resets_are_as_with_tcp() {
     let (client, server) = pair(&four_links());
     let mut byte = [0; 8];

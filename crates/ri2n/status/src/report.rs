@@ -103,6 +103,9 @@ pub struct Link {
     pub local: Option<String>,
     /// Far address.
     pub remote: String,
+    /// Which of the source ports between the same two addresses it has; zero is the connection's own.
+    #[serde(default)]
+    pub entropy: u8,
     /// Data leave on the usable links of the lowest number; zero unless configured.
     #[serde(default)]
     pub priority: u8,
@@ -175,6 +178,7 @@ impl From<&LinkStatus> for Link {
             id: status.id,
             local: status.local.map(|local| local.to_string()),
             remote: status.remote.to_string(),
+            entropy: status.entropy,
             priority: status.priority,
             health: word(status.health),
             rate_bps: status.rate_bps,
@@ -215,10 +219,11 @@ pub fn text(reports: &[Report]) -> String {
                 megabytes(connection.bytes_received)
             );
             for link in &connection.links {
+                let entropy = if link.entropy > 0 { format!("  entropy {}", link.entropy) } else { String::new() };
                 let backup = if link.priority > 0 { format!("  priority {}", link.priority) } else { String::new() };
                 let _ = writeln!(
                     out,
-                    "    link {} {:<22} {:<8} {:>8.1} Mbit/s  rtt {:>7.3} ms  arrives {:>5.1} %  lost {}  suspected {}{backup}",
+                    "    link {} {:<22} {:<8} {:>8.1} Mbit/s  rtt {:>7.3} ms  arrives {:>5.1} %  lost {}  suspected {}{entropy}{backup}",
                     link.id,
                     link.remote,
                     link.health,
@@ -378,6 +383,7 @@ pub(crate) mod tests {
             id,
             local: Some(format!("10.91.{id}.1")),
             remote: format!("10.91.{id}.2:7000"),
+            entropy: 0,
             priority: id,
             health: health.into(),
             rate_bps: 941_000_000,

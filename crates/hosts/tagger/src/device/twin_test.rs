@@ -174,9 +174,14 @@ fn random_table(random: &mut Random) -> TaggingTable {
     let mut table =
         TaggingTable { receive: [2, 3, 5, 9, 4094].map(vlan).into_iter().collect(), ..TaggingTable::default() };
     for station in 1..=6 {
-        let spread =
-            [Spread::First, Spread::Flow, Spread::Flowlet { gap_us: 10 }, Spread::Flowlet { gap_us: 1_000_000 }]
-                [random.below(4)];
+        let spreads = [
+            Spread::First,
+            Spread::Port,
+            Spread::Flow,
+            Spread::Flowlet { gap_us: 10 },
+            Spread::Flowlet { gap_us: 1_000_000 },
+        ];
+        let spread = spreads[random.below(spreads.len())];
         let choices: Vec<VlanId> = (0..1 + random.below(8)).map(|at| vlan(2 + at)).collect();
         table.destinations.insert(Mac::local(station), Route::spread(choices, spread).expect("some"));
     }
@@ -222,7 +227,9 @@ fn random_frame(random: &mut Random) -> Vec<u8> {
             frame.extend([64, [6, 17, 132, 1][usize::from(pick[3]) % 4]]);
             // Few addresses and ports, so that flows come again.
             frame.extend([0, 0, 10, 0, 0, body[0] % 3, 10, 0, 0, body[1] % 3]);
+            let options = frame.len() + 4 * usize::from(pick[1] % 4);
             frame.extend(body.iter().skip(40).map(|byte| byte % 2));
+            put_choosing_port(&mut frame, options, pick[2]);
         }
         2 => {
             frame.extend([
@@ -237,7 +244,9 @@ fn random_frame(random: &mut Random) -> Vec<u8> {
                 [6, 17, 58, 0][usize::from(pick[1]) % 4],
                 64,
             ]);
+            let ports = frame.len() + 32;
             frame.extend(body.iter().map(|byte| byte % 2));
+            put_choosing_port(&mut frame, ports, pick[2]);
         }
         3 => {
             frame.extend([0x08, 0x06]);
@@ -267,6 +276,14 @@ fn random_frame(random: &mut Random) -> Vec<u8> {
         _ => {}
     }
     frame
+}
+
+/// Has every other frame come from a port that chooses its VLAN, or from the last below them.
+fn put_choosing_port(frame: &mut [u8], at: usize, chance: u8) {
+    if chance % 2 == 0 {
+        let port = layout::PATH_PORTS - 1 + u16::from(chance / 2);
+        frame[at..at + 2].copy_from_slice(&port.to_be_bytes());
+    }
 }
 
 /// Xorshift (Marsaglia, 2003).

@@ -176,8 +176,9 @@ impl Options {
         let networks = self.network.iter().flat_map(|network| ["--network".to_owned(), network.to_string()]);
         let require = self.connecting.require.iter().map(|require| format!("--require={require}"));
         let encrypt = self.connecting.encrypt.then(|| "--encrypt".to_owned());
+        let paths = self.connecting.paths.iter().flat_map(|paths| ["--paths".to_owned(), paths.to_string()]);
         let patience = ["--patience-ms".to_owned(), self.patience_ms.to_string()];
-        config.chain(links).chain(networks).chain(require).chain(encrypt).chain(patience).collect()
+        config.chain(links).chain(networks).chain(require).chain(encrypt).chain(paths).chain(patience).collect()
     }
 }
 

@@ -33,7 +33,7 @@ use std::{
 
 pub use neighbours::{Neighbours, PathKnowledge, PathReport};
 pub use receive::{Arrival, Carrier};
-pub use transmit::{Batch, Neighbour, Part};
+pub use transmit::{Batch, Neighbour, Part, Waiting};
 
 /// Smallest buffer of either direction.
 pub const BUFFER_MIN: usize = 64 << 10;
@@ -149,8 +149,8 @@ pub struct LinkTerms {
 }
 
 impl LinkTerms {
-    fn announcement(&self) -> Control {
-        Control::Link { address: self.address, mtu: self.datagram_max, priority: self.priority }
+    fn announcement(&self, entropy: u8) -> Control {
+        Control::Link { address: self.address, mtu: self.datagram_max, priority: self.priority, entropy }
     }
 }
 
@@ -201,6 +201,8 @@ pub struct Connection {
     secret: [u8; 32],
     challenges: u64,
     offered: Vec<(Address, u32)>,
+    /// The peer's own port, which links with a source port of their own are answered at too.
+    peer_port: u16,
     /// New addresses of the server that its client has been told of and nobody has taken yet.
     offers: Vec<(u8, Address)>,
 
@@ -279,6 +281,7 @@ impl Connection {
             secret: agreement.secret,
             challenges: 0,
             offered: agreement.offered,
+            peer_port: 0,
             offers: Vec::new(),
             links: [const { None }; LINKS_MAX],
             send: SendBuffer::new(settings.send_buffer.clamp(BUFFER_MIN, BUFFER_MAX)),
@@ -338,7 +341,7 @@ impl Connection {
         let mut link = Link::new(now, id, path, terms.datagram_max);
         link.monitor.next_probe = now + OPEN_AFTER;
         link.priority = terms.priority;
-        link.announce.push(terms.announcement());
+        link.announce.push(terms.announcement(path.entropy));
         link.challenge = self.next_challenge();
         self.control_due = true;
         self.links[id.index()].insert(Box::new(link))
@@ -372,10 +375,11 @@ impl Connection {
         if let Some(terms) = terms {
             // The server knows neither the port of its own that this link is on nor our largest datagram before it is told.
             link.priority = terms.priority;
-            link.announce(terms.announcement());
+            link.announce(terms.announcement(path.entropy));
         }
         link.challenge = self.next_challenge();
         link.monitor.handle_pong(now);
+        self.peer_port = path.remote.port();
         self.links[0] = Some(Box::new(link));
     }
 
@@ -715,7 +719,8 @@ impl Connection {
     }
 
     fn is_established_from(&self, link: usize, from: SocketAddr) -> bool {
-        self.links[link].as_ref().is_some_and(|link| link.path.remote == from)
+        let is_same = |path: &Path| path.remote == from || path.entropy > 0 && path.remote.ip() == from.ip();
+        self.links[link].as_ref().is_some_and(|link| is_same(&link.path))
     }
 
     fn next_challenge(&mut self) -> u64 {

@@ -193,7 +193,9 @@ impl Connection {
                 Control::Ack(ack) => frames.ack = Some(ack),
                 Control::Ping(number) => (frames.ping, eliciting) = (Some(number), true),
                 Control::Pong(number) => frames.pong = Some(number),
-                Control::Link { address, mtu, priority } => frames.link = Some((address, mtu, priority)),
+                Control::Link { address, mtu, priority, entropy } => {
+                    frames.link = Some(LinkFrame { address, mtu, priority, entropy });
+                }
                 Control::Trouble(_) => frames.trouble = true,
                 Control::Reset(_) => frames.reset = true,
                 Control::Address { index, address } => frames.addresses.push((index, address)),
@@ -250,17 +252,19 @@ impl Connection {
     }
 
     /// Learns where a link's peer is. Nothing if the link is not known and not announced.
-    fn meet_link(&mut self, now: Time, index: usize, from: SocketAddr, announced: Option<(u8, u16, u8)>) -> Option<()> {
+    fn meet_link(&mut self, now: Time, index: usize, from: SocketAddr, announced: Option<LinkFrame>) -> Option<()> {
         if self.role == Role::Client {
             return self.links[index].is_some().then_some(());
         }
         let known = self.is_established_from(index, from);
-        if let Some((address, mtu, priority)) = announced {
+        if let Some(LinkFrame { address, mtu, priority, entropy }) = announced {
             let offered = self.offered.get(usize::from(address));
             let path = Path {
                 local: offered.map(|(address, _)| address.ip),
                 interface: offered.map_or(0, |(_, interface)| *interface),
-                remote: from,
+                entropy,
+                // Nobody receives at a port that is there for the network to choose by.
+                remote: if entropy == 0 { from } else { SocketAddr::new(from.ip(), self.peer_port) },
             };
             let ours = offered.map_or(u16::MAX, |(address, _)| address.datagram_max());
             match &mut self.links[index] {
@@ -357,8 +361,9 @@ impl Connection {
             // After a silence of everything, one answer brings back every link that it tells of.
             let others = if was_silent { Others::NoneUsable } else { self.others(index) };
             let coupling = self.coupling(index);
+            let (paths, least_queue) = self.siblings(now, index);
             let Some(link) = self.links.get_mut(index).and_then(Option::as_mut) else { continue };
-            let context = AckContext { arrived, limited, waits, coupling };
+            let context = AckContext { arrived, limited, waits, coupling, paths, least_queue };
             let outcome = link.handle_ack(now, acked, context, &mut self.send, others);
             due = due.into_iter().chain(outcome.due).min();
             self.handle_outcome(&outcome);
@@ -386,6 +391,18 @@ impl Connection {
         let competing = |link: &&Link| link.monitor.is_usable() && link.congestion.competes();
         let all = self.each_link().filter(competing).map(Link::as_competitor);
         congestion::coupling(link.as_competitor().0, all)
+    }
+
+    /// How many usable links lead between the same two addresses as this one, itself included, and the smallest queue of late of
+    /// the others.
+    fn siblings(&self, now: Time, index: usize) -> (usize, Option<Duration>) {
+        let Some(link) = self.links.get(index).and_then(Option::as_ref) else { return (1, None) };
+        let ends = |link: &Link| (link.path.local, link.path.remote.ip());
+        let is_sibling = |other: &&Link| other.id != link.id && other.monitor.is_usable() && ends(other) == ends(link);
+        let siblings = self.each_link().filter(is_sibling);
+        siblings.fold((1, None), |(count, least), other| {
+            (count + 1, least.into_iter().chain(other.congestion.queue_of_late(now)).min())
+        })
     }
 
     pub(super) fn handle_outcome(&mut self, outcome: &Outcome) {
@@ -500,13 +517,22 @@ pub(crate) enum Sequence {
     Gap,
 }
 
+/// What [`Control::Link`] says.
+#[derive(Clone, Copy, Debug)]
+struct LinkFrame {
+    address: u8,
+    mtu: u16,
+    priority: u8,
+    entropy: u8,
+}
+
 /// The control frames of one packet; of a kind that came twice, the last.
 #[derive(Default)]
 struct Frames {
     ack: Option<Ack>,
     ping: Option<u64>,
     pong: Option<u64>,
-    link: Option<(u8, u16, u8)>,
+    link: Option<LinkFrame>,
     trouble: bool,
     reset: bool,
     addresses: SmallVec<[(u8, Address); 1]>,

@@ -72,6 +72,18 @@ pub struct Batch {
     pub heads: Vec<u8>,
     /// What the system shall think of the neighbour that this goes to.
     pub neighbour: Neighbour,
+    /// What waits for it.
+    pub waiting: Waiting,
+}
+
+/// What at the peer waits for a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// The stream's reader, or nobody.
+    Reader,
+    /// The window: this is an acknowledgement and nothing else. One that stands in a queue of data looks like a queue on the way
+    /// that it acknowledges.
+    Window,
 }
 
 /// What the sender knows of the neighbour on a link.
@@ -89,12 +101,13 @@ impl Default for Batch {
         let remote = (std::net::Ipv4Addr::UNSPECIFIED, 0).into();
         Self {
             link: LinkId(0),
-            path: Path { local: None, interface: 0, remote },
+            path: Path { local: None, interface: 0, entropy: 0, remote },
             datagram_size: 0,
             parts: Vec::new(),
             ends: Vec::new(),
             heads: Vec::new(),
             neighbour: Neighbour::Unsaid,
+            waiting: Waiting::Reader,
         }
     }
 }
@@ -128,6 +141,7 @@ impl Batch {
         self.heads.clear();
         let is_silent = link.largest_acked.is_some() && link.monitor.health() == Health::Suspect;
         self.neighbour = if is_silent { Neighbour::Keep } else { Neighbour::Unsaid };
+        self.waiting = Waiting::Reader;
     }
 }
 
@@ -399,7 +413,12 @@ impl Connection {
     }
 
     fn transmit_one(&mut self, now: Time, index: usize, batch: &mut Batch, draft: Draft<'_>) {
-        batch.clear(self.links[index].as_ref().expect("a link to send on"));
+        let link = self.links[index].as_ref().expect("a link to send on");
+        batch.clear(link);
+        // It would overtake what is in flight on its link, which would look lost.
+        if draft.data.is_none() && draft.purpose.is_none() && link.in_flight == 0 {
+            batch.waiting = Waiting::Window;
+        }
         self.append(now, index, batch, &draft);
         batch.datagram_size = batch_len(batch);
     }
@@ -517,7 +536,7 @@ impl Link {
     /// Whether the window is smaller than a run, since many flows share the link: then a run leaves when nothing is in
     /// flight, and the next only after so much time that the window is kept on average.
     fn sends_by_turns(&self) -> bool {
-        self.congestion.is_shared() && self.congestion.window() < self.run_bytes()
+        self.congestion.is_part() && self.congestion.window() < self.run_bytes()
     }
 
     /// When the next turn begins, if that is all that keeps the link from sending.
@@ -544,6 +563,11 @@ impl Link {
         self.turn_last = bytes.max(u64::from(self.datagram));
     }
 
+    /// Bytes that are worth a run of their own where so many wait.
+    pub(crate) fn worthwhile(&self, waiting: u64) -> u64 {
+        waiting.min(self.run_bytes()).min(self.congestion.window() / 2)
+    }
+
     /// Whether the window lets a packet go, and a worthwhile run if more waits: half the window, or a whole run.
     fn has_room_for(&self, now: Time, waiting: u64) -> bool {
         if now < self.held_until {
@@ -552,7 +576,7 @@ impl Link {
         if self.sends_by_turns() {
             return self.in_flight == 0 && now >= self.turn_at;
         }
-        let worthwhile = waiting.min(self.run_bytes()).min(self.congestion.window() / 2);
+        let worthwhile = self.worthwhile(waiting);
         let room = self.room();
         self.in_flight == 0 || room >= worthwhile.max(1) && room >= u64::from(self.datagram).min(waiting.max(1))
     }

@@ -5,7 +5,7 @@ use super::{
     handshake::{ADDRESSES_MAX, Address, put_address, read_address},
     put_varint,
 };
-use crate::{LINKS_MAX, RangeSet};
+use crate::{ENTROPIES, LINKS_MAX, RangeSet};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -20,6 +20,7 @@ const LINK: u8 = 4;
 const TROUBLE: u8 = 5;
 const RESET: u8 = 6;
 const ADDRESS: u8 = 7;
+const LINK_BY_PORT: u8 = 8;
 
 /// What arrived on one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub enum Control {
         mtu: u16,
         /// Data leave on the links of the lowest number that deliver.
         priority: u8,
+        /// By which source port both ends send on it, below [`ENTROPIES`]; zero is a connection's own.
+        entropy: u8,
     },
     /// The sender suspects some of its links (a bit each): acknowledge on every link for a while.
     Trouble(u8),
@@ -91,10 +94,11 @@ pub fn encode(out: &mut Vec<u8>, frame: &Control) {
             out.push(PONG);
             out.extend_from_slice(&number.to_le_bytes());
         }
-        Control::Link { address, mtu, priority } => {
-            out.extend_from_slice(&[LINK, *address]);
+        Control::Link { address, mtu, priority, entropy } => {
+            out.extend_from_slice(&[if *entropy == 0 { LINK } else { LINK_BY_PORT }, *address]);
             out.extend_from_slice(&mtu.to_le_bytes());
             out.push(*priority);
+            out.extend((*entropy > 0).then_some(*entropy));
         }
         Control::Trouble(links) => out.extend_from_slice(&[TROUBLE, *links]),
         Control::Reset(code) => {
@@ -170,7 +174,14 @@ fn decode_one(reader: &mut Reader<'_>) -> Result<Option<Control>, Malformed> {
         ACK => Control::Ack(decode_ack(reader)?),
         PING => Control::Ping(reader.u64()?),
         PONG => Control::Pong(reader.u64()?),
-        LINK => Control::Link { address: reader.u8()?, mtu: reader.u16()?, priority: reader.u8()? },
+        LINK => Control::Link { address: reader.u8()?, mtu: reader.u16()?, priority: reader.u8()?, entropy: 0 },
+        LINK_BY_PORT => {
+            let (address, mtu, priority, entropy) = (reader.u8()?, reader.u16()?, reader.u8()?, reader.u8()?);
+            if !(1..ENTROPIES).contains(&entropy) {
+                return Err(Malformed);
+            }
+            Control::Link { address, mtu, priority, entropy }
+        }
         TROUBLE => Control::Trouble(reader.u8()?),
         RESET => Control::Reset(reader.varint()?),
         ADDRESS => match reader.u8()? {
@@ -238,11 +249,8 @@ mod tests {
                 .prop_map(|(received, limit, links)| Control::Ack(Ack { received, limit, links: links.into() })),
             any::<u64>().prop_map(Control::Ping),
             any::<u64>().prop_map(Control::Pong),
-            (any::<u8>(), any::<u16>(), any::<u8>()).prop_map(|(address, mtu, priority)| Control::Link {
-                address,
-                mtu,
-                priority
-            }),
+            (any::<u8>(), any::<u16>(), any::<u8>(), 0..ENTROPIES)
+                .prop_map(|(address, mtu, priority, entropy)| Control::Link { address, mtu, priority, entropy }),
             (0..ADDRESSES_MAX as u8, crate::wire::handshake::tests::address())
                 .prop_map(|(index, address)| Control::Address { index, address }),
             any::<u8>().prop_map(Control::Trouble),

@@ -35,7 +35,7 @@ fn connected(now: Time, privacy: Privacy) -> (Connection, Connection, [u64; 2]) 
     let mut client = Client::new([1; 32], settings.clone(), protection.clone(), told);
     let mut server = Server::new([2; 32], protection);
     let from = SocketAddr::new(address(1, 0).ip, 7);
-    let path = Path { local: Some(from.ip()), interface: 0, remote: SocketAddr::new(address(2, 0).ip, 7) };
+    let path = Path { local: Some(from.ip()), interface: 0, entropy: 0, remote: SocketAddr::new(address(2, 0).ip, 7) };
     let hello = client.poll_transmit(now).expect("a HELLO").to_vec();
     let Response::Reply(cookie) = server.handle_datagram(now, from, &hello) else { panic!("a cookie is due") };
     assert!(client.handle_datagram(now, path, &cookie).expect("a cookie").is_none());
@@ -49,8 +49,12 @@ fn connected(now: Time, privacy: Privacy) -> (Connection, Connection, [u64; 2]) 
     let tokens = [read.client_token, server_token];
     let mut ours = client.handle_datagram(now, path, &accept).expect("no refusal").expect("an ACCEPT").connection;
     for link in 1..3 {
-        let path =
-            Path { local: Some(address(1, link).ip), interface: 0, remote: SocketAddr::new(address(2, link).ip, 7) };
+        let path = Path {
+            local: Some(address(1, link).ip),
+            interface: 0,
+            entropy: 0,
+            remote: SocketAddr::new(address(2, link).ip, 7),
+        };
         ours.add_link(now, path, LinkTerms { address: link, datagram_max: 1472, priority: link % 2 });
     }
     (ours, theirs, tokens)
@@ -132,7 +136,7 @@ pub(crate) fn run(data: &[u8]) -> u64 {
                 let address = address(2, deeds.byte() % 32);
                 ends[1].offer(address, 1, &[]);
                 for (index, offered) in ends[0].take_offers() {
-                    let path = Path { local: None, interface: 0, remote: SocketAddr::new(offered.ip, 7) };
+                    let path = Path { local: None, interface: 0, entropy: 0, remote: SocketAddr::new(offered.ip, 7) };
                     let terms =
                         LinkTerms { address: index, datagram_max: offered.datagram_max(), priority: offered.priority };
                     if ends[0].add_link(now, path, terms).is_none() {

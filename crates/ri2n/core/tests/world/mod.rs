@@ -204,6 +204,8 @@ pub(crate) struct Node {
     pub(crate) app: App,
     /// What the server's address list of links is: remote addresses for the client's further links.
     pub(crate) remotes: Vec<IpAddr>,
+    /// Links of the client's first pair of addresses.
+    pub(crate) paths: u8,
     pub(crate) failure: Option<String>,
     sharing: Option<Sharing>,
     /// Without its processor until then.
@@ -245,6 +247,8 @@ pub(crate) struct World {
     pub(crate) pipes: Vec<Pipe>,
     /// From (source address, destination address) to the pipes on the way.
     pub(crate) routes: BTreeMap<(IpAddr, IpAddr), Vec<usize>>,
+    /// The same for datagrams with a source port of their link's own, by which that is; without, they go as the others.
+    pub(crate) routes_by_entropy: BTreeMap<(IpAddr, IpAddr, u8), Vec<usize>>,
     pub(crate) nodes: Vec<Node>,
     owners: BTreeMap<IpAddr, usize>,
     events: BinaryHeap<Reverse<(Time, u64)>>,
@@ -279,6 +283,7 @@ impl World {
             chance: Chance::new(seed),
             pipes: Vec::new(),
             routes: BTreeMap::new(),
+            routes_by_entropy: BTreeMap::new(),
             nodes: Vec::new(),
             owners: BTreeMap::new(),
             events: BinaryHeap::new(),
@@ -330,6 +335,7 @@ impl World {
             looks_at: Time::NEVER,
             app: App::default(),
             remotes: Vec::new(),
+            paths: 1,
             failure: None,
             sharing: None,
             sleeps_until: None,
@@ -445,10 +451,16 @@ impl World {
         self.forward(datagram, 0);
     }
 
+    /// The pipes on the way from one end to another.
+    fn route(&self, from: SocketAddr, to: SocketAddr) -> &[usize] {
+        let (ends, entropy) = ((from.ip(), to.ip()), from.port().wrapping_sub(PORT) as u8);
+        let by_entropy = self.routes_by_entropy.get(&(ends.0, ends.1, entropy));
+        by_entropy.or_else(|| self.routes.get(&ends)).map_or(&[], Vec::as_slice)
+    }
+
     fn forward(&mut self, mut datagram: Datagram, hop: usize) {
-        let Some(route) = self.routes.get(&(datagram.from.ip(), datagram.to.ip())) else { return };
-        let Some(pipe) = route.get(hop) else { return };
-        let pipe = &mut self.pipes[*pipe];
+        let Some(pipe) = self.route(datagram.from, datagram.to).get(hop).copied() else { return };
+        let pipe = &mut self.pipes[pipe];
         let (chance, now) = (&mut self.chance, self.now);
         if chance.happens(pipe.loss) {
             pipe.dropped += 1;
@@ -484,7 +496,7 @@ impl World {
             let Some(event) = self.pending.remove(&sequence) else { continue };
             match event {
                 Event::Arrive { datagram, hop } => {
-                    let hops = self.routes.get(&(datagram.from.ip(), datagram.to.ip())).map_or(0, Vec::len);
+                    let hops = self.route(datagram.from, datagram.to).len();
                     if hop < hops {
                         self.forward(datagram, hop);
                     } else if let Some(node) = self.owners.get(&datagram.to.ip()).copied() {
@@ -539,7 +551,7 @@ impl World {
     /// Hands a node what arrived at that moment, which is earlier if the node slept: datagrams of this length as one message.
     fn arrive(&mut self, index: usize, at: Time, datagram: &Datagram, segment: usize) {
         let now = self.now;
-        let path = Path { local: Some(datagram.to.ip()), interface: 0, remote: datagram.from };
+        let path = Path { local: Some(datagram.to.ip()), interface: 0, entropy: 0, remote: datagram.from };
         if ri2n::wire::handshake::is_handshake(&datagram.bytes) {
             if self.nodes[index].client.is_some() {
                 self.arrive_at_client(index, path, &datagram.bytes);
@@ -554,6 +566,7 @@ impl World {
             let mut memory = vec![0; if index % 2 == 0 || !node.app.reads(now) { 0 } else { node.app.chunk }];
             let mut target = Target::new(&mut memory);
             let arrival = Arrival { at, from: datagram.from };
+            assert_eq!(datagram.to.port(), PORT, "nobody receives at a port that only chooses a path");
             connection.handle_datagrams(now, arrival, &datagram.bytes, segment.max(1), &mut target);
             let filled = target.filled();
             node.app.take(now, &memory[..filled]);
@@ -572,6 +585,7 @@ impl World {
                     let path = Path {
                         local: Some(address.ip),
                         interface: 0,
+                        entropy: 0,
                         remote: SocketAddr::new(*remote, connected.port),
                     };
                     let terms = LinkTerms {
@@ -579,6 +593,12 @@ impl World {
                         datagram_max: address.datagram_max(),
                         priority: address.priority,
                     };
+                    connected.connection.add_link(now, path, terms);
+                }
+                for entropy in 1..node.paths {
+                    let remote = SocketAddr::new(node.remotes[0], connected.port);
+                    let path = Path { local: Some(node.addresses[0].ip), interface: 0, entropy, remote };
+                    let terms = LinkTerms { address: 0, datagram_max: node.addresses[0].datagram_max(), priority: 0 };
                     connected.connection.add_link(now, path, terms);
                 }
                 node.connection = Some(connected.connection);
@@ -662,7 +682,8 @@ impl World {
             node.app.act(now, connection);
             let mut batch = Batch::default();
             while connection.poll_transmit(now, &mut batch) {
-                let from = SocketAddr::new(batch.path.local.unwrap_or(node.addresses[0].ip), PORT);
+                let port = PORT + u16::from(batch.path.entropy);
+                let from = SocketAddr::new(batch.path.local.unwrap_or(node.addresses[0].ip), port);
                 let sizes_are_right = |datagrams: &[Vec<u8>]| {
                     let (last, full) = datagrams.split_last().expect("a batch has a datagram");
                     last.len() <= batch.datagram_size && full.iter().all(|bytes| bytes.len() == batch.datagram_size)
