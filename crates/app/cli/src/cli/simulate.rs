@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use super::{
     numbers::{real, whole},
     outputs::SimulateOutputs,
-    values::words,
+    values::patterns,
 };
 
 /// Simulate a plan's switches under a traffic pattern: where it chokes, and how far that is from the best there could be.
@@ -26,7 +26,7 @@ pub(crate) struct Simulate {
     #[arg(value_name = "PLAN")]
     pub(crate) plan: PathBuf,
     /// Who sends to whom.
-    #[arg(long, default_value = "all-to-all", value_parser = words(sim::pattern::Pattern::WITH_FLOODS, sim::pattern::Pattern::word), value_name = "PATTERN")]
+    #[arg(long, default_value = "all-to-all", value_parser = patterns(sim::pattern::Pattern::WITH_FLOODS), value_name = "PATTERN")]
     pub(crate) pattern: sim::pattern::Pattern,
     /// Every frame, or only rates.
     #[arg(long, value_enum, default_value = "packet")]

@@ -59,6 +59,12 @@ pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
     }
     let pairs =
         args.pattern.pairs_of(&plan, args.seed.unwrap_or(SEED)).map_err(|error| bad_input(error.to_string()))?;
+    if pairs.is_empty() && !args.pattern.floods() {
+        let (pattern, hosts) = (args.pattern, plan.topology.hosts().len());
+        return Err(bad_input(format!(
+            "nobody sends in the pattern {pattern} of {hosts} hosts: choose another with --pattern"
+        )));
+    }
     match args.level {
         cli::SimulationLevel::Packet => packet_level(&plan, &pairs, args, faults, output),
         cli::SimulationLevel::Flow => flow_level(&plan, &pairs, args, output),
@@ -140,7 +146,8 @@ fn packet_level(
     let mut simulation = Simulation::new(plan, &workload, &config);
     drive(&mut simulation, duration_ps, Shown::Share, &interrupt);
     let outcome = simulation.stop();
-    let title = format!("{}, {} hosts, {}", args.pattern, plan.topology.hosts().len(), word(transport_of(args)));
+    let hosts = plan.topology.hosts().len();
+    let title = format!("{}, {hosts} hosts, {}", args.pattern.title(hosts), word(transport_of(args)));
     let ran = Ran { plan, workload: &workload, config: &config, outcome: &outcome, title };
     outputs::write_packet(&ran, &args.outputs, &captures)?;
     let view = View::new(plan, &loads, &together, pairs, args);
@@ -151,7 +158,8 @@ fn packet_level(
         Output::Json => {
             let busiest = view.busiest.map(|(channel, load)| (plan.topology.channel_label(channel), load));
             let settings = Settings {
-                pattern: view.pattern.word(),
+                pattern: view.pattern.to_string(),
+                pattern_hosts: view.pattern.hosts_of(hosts),
                 transport: word(transport_of(args)),
                 flow_control: word(flow_control_of(args)),
                 bytes: args.bytes,
@@ -246,7 +254,12 @@ fn print_packet(plan: &Plan, view: &View, outcome: &Outcome) -> Result<()> {
     let rates: Vec<f64> = (0..view.pairs).map(|flow| outcome.goodput_bps(flow)).collect();
     let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
     let slowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
-    say!("{}: {} pairs, {:.1} ms simulated", view.pattern, view.pairs, outcome.elapsed_ps as f64 / 1e9);
+    say!(
+        "{}: {} pairs, {:.1} ms simulated",
+        view.pattern.title(topology.hosts().len()),
+        view.pairs,
+        outcome.elapsed_ps as f64 / 1e9
+    );
     let mut table = Table::new(["", "Mbit/s for each pair", "of the bound"]);
     let of_bound = |bps: f64| format!("{:.0} %", 100.0 * bps / view.bound_bps);
     let mut row =
@@ -374,7 +387,8 @@ fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output)
     if let (Some(path), Some(ends)) = (&args.outputs.csv, &ends) {
         write_file(path, |out| outputs::write_transfers(plan, pairs, ends, out))?;
     }
-    let title = format!("{}, {} hosts, flow level", args.pattern, plan.topology.hosts().len());
+    let hosts = plan.topology.hosts().len();
+    let title = format!("{}, {hosts} hosts, flow level", args.pattern.title(hosts));
     outputs::write_flow(&FlowRun { plan, carried: &carried, seconds, title }, &args.outputs)?;
     // No schedule whatever ends sooner than the busiest resource needs.
     let busiest = (0..level.resources())
@@ -387,13 +401,14 @@ fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output)
         Output::Json => say!(
             "{}",
             serde_json::json!({
-                "level": "flow", "pattern": view.pattern.word(), "pairs": pairs.len(), "phases": phases,
+                "level": "flow", "pattern": view.pattern.to_string(), "hosts": hosts,
+                "pattern_hosts": view.pattern.hosts_of(hosts), "pairs": pairs.len(), "phases": phases,
                 "seconds": seconds, "busiest": level.label(busiest), "busiest_seconds": least, "bound_seconds": bound,
                 "mean_rate_bps": rate_sum / pairs.len() as f64, "solutions": solutions,
             })
         ),
         Output::Person => {
-            say!("{}: {} pairs in {phases} phases, {} bytes each", view.pattern, pairs.len(), bits / 8.0);
+            say!("{}: {} pairs in {phases} phases, {} bytes each", view.pattern.title(hosts), pairs.len(), bits / 8.0);
             say!("  ends after              {seconds:.4} s");
             say!("  the most loaded needs   {least:.4} s  {}", level.label(busiest));
             say!("  {:<24}{bound:.4} s", format!("{}:", view.bound_of));
