@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     job::{Job, JobOutcome},
+    lag::{FlowHash, numbers},
     tables::{NONE, Tables},
     wheel::Wheel,
     workload::{Change, Flow, Workload},
@@ -41,7 +42,8 @@ impl<'a> Simulation<'a> {
     /// Prepares a run. Cost: that of compiling the plan's device state.
     ///
     /// # Panics
-    /// If a flow names a host that the plan does not have, or has no payload in its frames.
+    /// If a flow names a host that the plan does not have, or has no payload in its frames; if the plan, or the packet level,
+    /// [cannot spread](crate::spread::Spread::check_packet) as the configuration says.
     pub fn new(plan: &'a Plan, workload: &'a Workload, config: &PacketConfig) -> Self {
         Self { network: Network::new(plan, workload, None, config.clone()) }
     }
@@ -100,6 +102,9 @@ impl<'a> Simulation<'a> {
 impl<'a> Network<'a> {
     fn new(plan: &'a Plan, workload: &'a Workload, job: Option<Running<'a>>, config: PacketConfig) -> Self {
         let mut config = config;
+        if let Err(error) = config.spread.check_packet(plan) {
+            panic!("{error}");
+        }
         config.captures.sort_unstable();
         config.captures.dedup();
         let tables = Tables::compile(plan);
@@ -142,8 +147,12 @@ impl<'a> Network<'a> {
                 phases[flow.phase as usize].push(index as u32);
             }
         }
-        let state = |flow| FlowState::new(plan, &tables, flow, &config);
-        let flows = workload.flows.iter().map(|flow| if job.is_none() { state(flow) } else { state(flow).open() });
+        let hash = FlowHash::of(topology);
+        let numbers = numbers(workload.flows.iter().map(|flow| (flow.phase, flow.source, flow.destination)));
+        let flows = workload.flows.iter().zip(numbers).map(|(flow, number)| {
+            let state = FlowState::new(plan, &tables, flow, (&hash, number), &config);
+            if job.is_none() { state } else { state.open() }
+        });
         let flows = flows.collect();
         let mut network = Self {
             wheel: Wheel::new(grain_ps(&ports)),

@@ -22,6 +22,7 @@ mod frame;
 mod job;
 mod lag;
 mod outcome;
+mod path_choice;
 mod port;
 mod switch;
 mod tcp;

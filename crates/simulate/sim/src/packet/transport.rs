@@ -7,9 +7,11 @@ use super::{
     config::PacketConfig,
     frame::{Frame, Payload},
     job::Messages,
+    path_choice::PathChoice,
     tcp::{Answer, Receiver, Scheme, Sender},
 };
 use crate::{
+    lag::FlowHash,
     tables::{NONE, Tables, UNTAGGED},
     workload::{Arrivals, Flow, SECOND_PS, TCP_OVERHEAD_BYTES, Transport, WIRE_OVERHEAD_BYTES},
 };
@@ -38,19 +40,28 @@ pub(super) struct FlowState {
     in_order: u32,
     timeout_at_ps: u64,
     delay_pending: bool,
-    /// What the sender puts on the cable, and the class in which it travels.
-    tag: u16,
-    class: u8,
-    ack_tag: u16,
-    ack_class: u8,
+    /// The tags of data frames, and of what answers them.
+    data_paths: PathChoice,
+    ack_paths: PathChoice,
 }
 
 impl FlowState {
-    pub(super) fn new(plan: &Plan, tables: &Tables, flow: &Flow, config: &PacketConfig) -> Self {
+    /// A flow that is the `number`-th of its pair.
+    pub(super) fn new(
+        plan: &Plan,
+        tables: &Tables,
+        flow: &Flow,
+        (hash, number): (&FlowHash, u32),
+        config: &PacketConfig,
+    ) -> Self {
         assert!(flow.payload_bytes > 0 && flow.payload_bytes <= 9_000, "frames carry 1 to 9,000 octets of payload");
-        let lane = |vlan: u16| if vlan == UNTAGGED { 0 } else { tables.lane[usize::from(vlan)] };
-        let (tag, vlan) = tables.host_tag(plan, flow.source, flow.destination);
-        let back = flow.destination.map_or((UNTAGGED, UNTAGGED), |to| tables.host_tag(plan, to, Some(flow.source)));
+        let paths = |from: HostId, to: Option<HostId>| match to {
+            Some(to) => PathChoice::spread(plan, tables, (from, to), (hash, number), config),
+            None => PathChoice::assigned(plan, tables, from, None),
+        };
+        let data_paths = paths(flow.source, flow.destination);
+        // Whom nobody in particular sends to answers nobody.
+        let ack_paths = flow.destination.map_or(data_paths.clone(), |from| paths(from, Some(flow.source)));
         let frames = flow.frames().map_or(u32::MAX, |frames| u32::try_from(frames).unwrap_or(u32::MAX - 1));
         let (scheme, interval_ps) = match flow.transport {
             Transport::Udp { rate_bps, .. } => {
@@ -75,10 +86,8 @@ impl FlowState {
             in_order: 0,
             timeout_at_ps: u64::MAX,
             delay_pending: false,
-            tag,
-            class: lane(vlan),
-            ack_tag: back.0,
-            ack_class: lane(back.1),
+            data_paths,
+            ack_paths,
         }
     }
 
@@ -229,7 +238,7 @@ impl Network<'_> {
         };
         let state = &mut self.flows[flow as usize];
         state.outstanding += 1;
-        let (tag, class) = (state.tag, state.class);
+        let (tag, class) = state.data_paths.next(self.now_ps);
         self.flow_outcomes[flow as usize].sent_frames += 1;
         self.counters.injected += 1;
         let frame = self.create(Frame {
@@ -405,7 +414,7 @@ impl Network<'_> {
     fn send_ack(&mut self, flow: u32, ack: u32, sent_ps: u64, marked: bool) {
         let spec = self.spec(flow);
         let Some(from) = spec.destination else { return };
-        let state = &self.flows[flow as usize];
+        let (tag, class) = self.flows[flow as usize].ack_paths.next(self.now_ps);
         let kind = if marked { Payload::MarkedAck } else { Payload::Ack };
         let frame = Frame {
             at_ps: self.now_ps,
@@ -418,11 +427,11 @@ impl Network<'_> {
             exit: NONE,
             next: NONE,
             bytes: TCP_OVERHEAD_BYTES as u16,
-            tag: state.ack_tag,
+            tag,
             vlan: UNTAGGED,
             kind,
             flood: FloodKind::UnknownUnicast,
-            class: state.ack_class,
+            class,
             marked: false,
         };
         self.send_frame(frame);
