@@ -3,6 +3,7 @@
 //! ```text
 //!   one      the assigned VLAN                     flow     a hash of the flow chooses       packet   each frame the next
 //!   flowlet  the next after a silence              ideal    max-min fair rates over all paths
+//!   coupled  a TCP subflow for each path, with coupled windows
 //! ```
 //! Sources: RFC 2992 (`flow`: ECMP by hash); A. Dixit et al., "On the impact of packet spraying in data center networks", INFOCOM 2013
 //! (`packet`); E. Vanini et al., "Let it flow", NSDI 2017 (`flowlet`).
@@ -11,6 +12,8 @@ use std::{fmt, str::FromStr};
 
 use fabric::{HostId, Plan};
 use thiserror::Error;
+
+use crate::workload::{TcpVariant, Transport};
 
 /// How hosts spread the frames of a pair over its path set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub enum Spread {
     Flowlet,
     /// Each frame takes the next path in turn, at the packet level.
     Packet,
+    /// A TCP subflow for each path, with coupled windows (RFC 6356), at the packet level.
+    Coupled,
 }
 
 /// Why a plan, a level or a transport cannot be spread like that.
@@ -40,6 +45,9 @@ pub enum SpreadError {
     /// It is about rates.
     #[error("--spread {0} is about rates: use --level flow, or one of {1}")]
     RatesOnly(Spread, String),
+    /// Subflows are TCP's, and their windows Reno's.
+    #[error("--spread coupled couples the windows of TCP (RFC 6356): use --transport reno")]
+    RenoOnly,
     /// It is about frames.
     #[error("--spread {0} is about frames: use --level packet, or one of {1}")]
     FramesOnly(Spread, String),
@@ -47,7 +55,7 @@ pub enum SpreadError {
 
 impl Spread {
     /// Every one.
-    pub const ALL: &'static [Self] = &[Self::One, Self::Ideal, Self::Flow, Self::Flowlet, Self::Packet];
+    pub const ALL: &'static [Self] = &[Self::One, Self::Ideal, Self::Flow, Self::Flowlet, Self::Packet, Self::Coupled];
 
     /// Its name.
     pub const fn word(self) -> &'static str {
@@ -57,6 +65,7 @@ impl Spread {
             Self::Flow => "flow",
             Self::Flowlet => "flowlet",
             Self::Packet => "packet",
+            Self::Coupled => "coupled",
         }
     }
 
@@ -68,12 +77,27 @@ impl Spread {
             Self::Flow => "a hash of the flow's ends and number chooses one path (ECMP); both levels",
             Self::Flowlet => "as flow, but after a silence of the flow the next path; packet level",
             Self::Packet => "each frame the next path in turn; packet level",
+            Self::Coupled => {
+                "a TCP subflow for each path with coupled windows (RFC 6356); packet level, --transport reno"
+            }
         }
     }
 
     /// Whether frames can be sent like that.
     pub const fn is_of_frames(self) -> bool {
         !matches!(self, Self::Ideal)
+    }
+
+    /// Checks that hosts can send like that by a transport.
+    ///
+    /// # Errors
+    /// If it couples the windows of a transport that is not TCP with Reno's window.
+    pub fn check_transport(self, transport: Transport) -> Result<(), SpreadError> {
+        match (self, transport) {
+            (Self::Coupled, Transport::Tcp(TcpVariant::Reno)) => Ok(()),
+            (Self::Coupled, _) => Err(SpreadError::RenoOnly),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the flow level knows it.

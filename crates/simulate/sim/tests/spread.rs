@@ -14,10 +14,12 @@ use fabric::{
 use planner::{StepLimit, plan_with, uncovered};
 use sim::{
     flow::{FlowLevel, TOLERANCE, Transfer},
+    job::{Job, Messaging, in_order},
     packet::{Buffers, Carries, Direction, Limit, Outcome, PacketConfig, Refresh, Seen, Simulation},
     pattern::Pattern,
+    program::collective::{Algorithm, Collective, Operation},
     spread::{Spread, SpreadError},
-    workload::{Arrivals, Flow, SECOND_PS, TcpVariant, Transport, Workload},
+    workload::{Arrivals, Change, Fault, Flow, SECOND_PS, TcpVariant, Transport, Workload},
 };
 
 fn policy(paths_max: u32, flow_control: FlowControl) -> Policy {
@@ -88,7 +90,7 @@ fn frames_use_the_paths_of_their_pair_as_the_spread_says() {
                         assert!(vlans.len() == set.len().min(frames as usize), "{vlans:?} of {set:?}");
                         assert!(vlans.values().all(|count| (each..=each + 1).contains(count)), "{vlans:?} of {set:?}");
                     }
-                    Spread::Ideal => unreachable!("it is of rates"),
+                    Spread::Ideal | Spread::Coupled => unreachable!("not among these"),
                 }
                 chosen.extend(vlans.keys().map(|vlan| set.iter().position(|of| of == vlan)));
             }
@@ -118,7 +120,7 @@ fn a_flow_that_was_silent_takes_the_next_path() {
 fn all_that_is_sent_arrives_whatever_overtakes_what() {
     let plan = plan_of("3x3", 4, FlowControl::None);
     for transport in [Transport::Tcp(TcpVariant::Reno), Transport::Tcp(TcpVariant::Cubic), Transport::GoBackN] {
-        for spread in [Spread::Flow, Spread::Flowlet, Spread::Packet] {
+        for spread in [Spread::Flow, Spread::Flowlet, Spread::Packet, Spread::Coupled] {
             let config = PacketConfig { spread, duration_ps: 20 * SECOND_PS, ..PacketConfig::default() };
             let outcome = run(&plan, &Flow { transport, ..tcp() }, config);
             used(&plan, &outcome);
@@ -140,8 +142,77 @@ fn a_spread_that_cannot_be_says_what_can() {
         assert_eq!(spread.check_flow(&plan).is_ok(), of_rates);
         assert_eq!(FlowLevel::with_spread(&plan, *spread).is_ok(), of_rates);
     }
+    for transport in [tcp().transport, Transport::Tcp(TcpVariant::Cubic), Transport::GoBackN] {
+        let is_reno = transport == tcp().transport;
+        assert!(
+            Spread::ALL
+                .iter()
+                .all(|spread| spread.check_transport(transport).is_ok() == (is_reno || *spread != Spread::Coupled))
+        );
+    }
     let error = Spread::Packet.check_flow(&plan).expect_err("frames").to_string();
     assert_eq!(error, "--spread packet is about frames: use --level packet, or one of one, ideal, flow");
+}
+
+/// Each subflow stays in its VLAN, and together they carry each octet once, whatever is lost.
+#[test]
+fn coupled_subflows_carry_one_flow_over_all_its_paths() {
+    let plan = plan_of("4x4", 8, FlowControl::None);
+    let flow = Flow { bytes: Some(8_000_000), ..tcp() };
+    let config = |spread| PacketConfig { spread, duration_ps: 20 * SECOND_PS, ..PacketConfig::default() };
+    let outcome = run(&plan, &flow, config(Spread::Coupled));
+    for ((index, is_data), vlans) in used(&plan, &outcome) {
+        let pair = (HostId::new(index as usize), HostId::new((index as usize + 3) % 16));
+        let set = set_of(&plan, pair.0, pair.1);
+        assert!(!is_data || vlans.keys().eq(set), "{vlans:?} of {set:?}");
+    }
+    assert!(outcome.flows.iter().all(|flow| flow.delivered_bytes == 8_000_000 && flow.ended_ps.is_some()));
+    assert_eq!(outcome.flows.len(), 16, "one line a flow");
+    // Losses, also of acknowledgements: what is missing comes again over the same path.
+    let pairs = Pattern::Shift(5).pairs(&plan.topology, 1).expect("any number of hosts");
+    let flows = pairs.iter().map(|pair| Flow { source: pair.source, destination: Some(pair.destination), ..tcp() });
+    let loses = |link| Fault { at_ps: 0, change: Change::LinkLoses(link, 0.01) };
+    let faults = (0..plan.topology.links().len()).map(|link| loses(fabric::LinkId::new(link))).collect();
+    let workload = Workload { flows: flows.collect(), faults };
+    let outcome = Simulation::new(&plan, &workload, &config(Spread::Coupled)).finish();
+    assert!(outcome.counters.dropped_fault > 50);
+    assert!(outcome.flows.iter().all(|flow| flow.delivered_bytes == 400_000 && flow.ended_ps.is_some()));
+}
+
+/// Where pairs in one VLAN meet on channels, subflows find what is idle: the mean goodput of long flows is higher.
+#[test]
+fn coupled_subflows_find_idle_channels() {
+    let plan = plan_of("4x4", 8, FlowControl::None);
+    let mean = |spread| {
+        let pairs = Pattern::Transpose.pairs(&plan.topology, 1).expect("any number of hosts");
+        let flow = Flow { bytes: None, ..tcp() };
+        let flows = pairs.iter().map(|pair| Flow { source: pair.source, destination: Some(pair.destination), ..flow });
+        let workload = Workload { flows: flows.collect(), faults: Vec::new() };
+        let config =
+            PacketConfig { spread, duration_ps: 2 * SECOND_PS, warmup_ps: SECOND_PS, ..PacketConfig::default() };
+        Simulation::new(&plan, &workload, &config).finish().mean_goodput_bps()
+    };
+    let (one, coupled) = (mean(Spread::One), mean(Spread::Coupled));
+    assert!(coupled > 1.2 * one && coupled < 950e6, "{coupled} against {one}");
+}
+
+/// A program's messages travel over subflows as well, in order.
+#[test]
+fn programs_run_over_every_spread() {
+    let plan = plan_of("3x3", 4, FlowControl::None);
+    let operation =
+        Operation { collective: Collective::AllToAll, algorithm: Algorithm::Pairwise, bytes: 100_000, root: 0 };
+    let program = operation.program(9, 2).expect("nine ranks");
+    let (messages, bytes) = program.sent();
+    let hosts = in_order(&plan.topology, 9, 1);
+    let job = Job::new(&plan.topology, program, hosts, Messaging::default(), Vec::new()).expect("hosts for all");
+    for spread in [Spread::One, Spread::Flow, Spread::Flowlet, Spread::Packet, Spread::Coupled] {
+        let config = PacketConfig { spread, duration_ps: 100 * SECOND_PS, ..PacketConfig::default() };
+        let (_, job) = Simulation::of_job(&plan, &job, &config).finish_job();
+        let job = job.expect("a job was given");
+        assert!(!job.cut_short && job.ran.stalled.is_empty(), "{spread}: {:?}", job.ran.stalled);
+        assert_eq!((job.ran.messages, job.ran.bytes), (messages, bytes), "{spread}");
+    }
 }
 
 /// The rates of a permutation, in bits a second.

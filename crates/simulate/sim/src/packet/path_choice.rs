@@ -52,10 +52,28 @@ impl PathChoice {
         let at = hash.path((source, destination), number, all.len());
         let current = all[at];
         match config.spread {
-            Spread::Packet => Self { current, all, at, last_ps: None, gap_ps: 0 },
+            Spread::Packet | Spread::Coupled => Self { current, all, at, last_ps: None, gap_ps: 0 },
             Spread::Flowlet => Self { current, all, at, last_ps: None, gap_ps: config.flowlet_gap_ps },
             Spread::One | Spread::Ideal | Spread::Flow => Self { current, all: Vec::new(), ..assigned },
         }
+    }
+
+    /// Stays on one path: the `at`-th, modulo how many there are.
+    pub(super) fn settle(&mut self, at: usize) {
+        if let Some(tag) = self.all.get(at % self.all.len().max(1)) {
+            self.current = *tag;
+        }
+        self.all.clear();
+    }
+
+    /// Stays where it is.
+    pub(super) fn stay(&mut self) {
+        self.all.clear();
+    }
+
+    /// How many paths there are.
+    pub(super) fn count(&self) -> usize {
+        self.all.len().max(1)
     }
 
     /// The tag of the next frame, which is made now, and its class.
