@@ -2,6 +2,7 @@
 
 use fabric::HostId;
 use serde_json::{Value, json};
+use sim::spread::Spread;
 
 use super::{Ran, tables::share, ways};
 
@@ -10,6 +11,7 @@ pub(crate) struct Settings {
     pub(crate) pattern: String,
     /// How many hosts take part in it: the first ones.
     pub(crate) pattern_hosts: usize,
+    pub(crate) spread: Spread,
     pub(crate) transport: String,
     pub(crate) flow_control: String,
     pub(crate) bytes: Option<u64>,
@@ -19,7 +21,7 @@ pub(crate) struct Settings {
     pub(crate) fair_bps: f64,
     pub(crate) bound_bps: f64,
     /// The channel between switches that most pairs cross, and how many do.
-    pub(crate) bottleneck: Option<(String, u32)>,
+    pub(crate) bottleneck: Option<(String, Value)>,
 }
 
 /// The packet level's object.
@@ -62,7 +64,7 @@ pub(crate) fn packet_json(ran: &Ran<'_>, settings: &Settings) -> Value {
     json!({
         "level": "packet", "pattern": settings.pattern, "hosts": topology.hosts().len(),
         "pattern_hosts": settings.pattern_hosts, "pairs": outcome.flows.len(),
-        "transport": settings.transport, "flow_control": settings.flow_control, "bytes": settings.bytes,
+        "spread": settings.spread.word(), "transport": settings.transport, "flow_control": settings.flow_control, "bytes": settings.bytes,
         "seed": config.seed, "duration_ps": config.duration_ps, "elapsed_ps": outcome.elapsed_ps,
         "warmup_ps": outcome.warmup_ps, "interrupted": settings.interrupted,
         "goodput_mean_bps": outcome.mean_goodput_bps(), "fair_bps": settings.fair_bps,
