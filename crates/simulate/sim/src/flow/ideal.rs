@@ -292,13 +292,7 @@ mod tests {
             basis.push(missing(other));
         }
         let worth = |column: usize| match column {
-            path if path < columns.len() => {
-                if columns[path].0 == pair {
-                    1.0
-                } else {
-                    0.0
-                }
-            }
+            path if path < columns.len() => f64::from(u8::from(columns[path].0 == pair)),
             column if (missing(0)..missing(pairs)).contains(&column) && column != missing(pair) => -1e5,
             _ => 0.0,
         };

@@ -113,7 +113,7 @@ pub(super) fn solve(pairs: &[Pair], capacity: &[f64]) -> Level {
             best = (gap, program.level());
         }
         // Near the end rounding wins, and what follows is worse and worse.
-        if best.0 <= GAP || best.0 <= GAP_MAX && !(gap < 10.0 * best.0) {
+        if best.0 <= GAP || best.0 <= GAP_MAX && (gap.is_nan() || gap >= 10.0 * best.0) {
             break;
         }
         program.iterate();
