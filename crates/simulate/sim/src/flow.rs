@@ -335,3 +335,46 @@ fn channel_of(topology: &Topology, port: fabric::PortId) -> Option<u32> {
         Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fabric::{
+        FlowControl, Policy, Tagging,
+        generate::{Kind, Options, generate},
+    };
+
+    use super::*;
+    use crate::pattern::Pattern;
+
+    /// On a planned torus no pair could have more while all others keep what they have.
+    #[test]
+    fn no_pair_has_less_than_others_leave_it() {
+        let kind = Kind::parse("torus", &["5x5".to_owned()]).expect("a kind");
+        let topology = generate(&kind, &Options::default()).expect("a sane size");
+        let policy =
+            Policy { paths_max: 4, flow_control: FlowControl::None, tagging: Tagging::Source, ..Policy::default() };
+        let plan = planner::plan(&topology, &policy, None).expect("a plan");
+        let level = FlowLevel::with_spread(&plan, Spread::Ideal).expect("path sets");
+        for seed in 1..4 {
+            let pairs = Pattern::Permutation.pairs(&topology, seed).expect("any number of hosts");
+            let ways = pairs.iter().map(|pair| level.ways((pair.source, pair.destination), 0).expect("routes"));
+            let ways: Vec<ideal::Paths> = ways.collect();
+            let all: Vec<&ideal::Paths> = ways.iter().collect();
+            let share = |held: &[Option<f64>]| {
+                ideal::share(&level.capacity, &all, held, &mut || true).expect("nobody stops it").rate
+            };
+            let rates = share(&vec![None; all.len()]);
+            for pair in 0..all.len() {
+                let mut held: Vec<Option<f64>> =
+                    rates.iter().map(|rate| Some(rate * (1.0 - 1e-3 * TOLERANCE))).collect();
+                held[pair] = None;
+                let alone = share(&held)[pair];
+                assert!(
+                    alone <= rates[pair] * (1.0 + 2.0 * TOLERANCE),
+                    "seed {seed}, pair {pair}: {alone} over {}",
+                    rates[pair]
+                );
+            }
+        }
+    }
+}
