@@ -26,11 +26,11 @@ use super::{
 };
 
 /// By what part of its rate a pair may have less or more than its max-min fair rate.
-pub const TOLERANCE: f64 = 0.005;
+pub const TOLERANCE: f64 = 0.01;
 /// A pair that has no more than this above the others, where they stop, stops with them.
-const TOGETHER: f64 = 0.4 * TOLERANCE;
+const TOGETHER: f64 = 0.2 * TOLERANCE;
 /// By what part of its rate a pair that has stopped may miss it while others rise: programs with no room at all converge badly.
-const GIVE: f64 = 0.02 * TOLERANCE;
+const GIVE: f64 = 0.05 * TOLERANCE;
 
 /// The resources of each of a transfer's paths.
 pub(super) type Paths = Vec<Vec<u32>>;

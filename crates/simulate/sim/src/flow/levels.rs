@@ -17,7 +17,7 @@ const ITERATIONS_MAX: usize = 80;
 /// The nearer, the worse rounding gets: what is eliminated by hand is a difference of large numbers near the end.
 const GAP: f64 = 1e-4;
 /// Where it gets no nearer, this is near enough.
-const GAP_MAX: f64 = 1e-3;
+const GAP_MAX: f64 = 5e-3;
 /// Of the way to where a variable would be 0.
 const STEP: f64 = 0.99;
 /// Rows of the matrix that are worked on while they are in the processor's cache.
@@ -317,11 +317,13 @@ impl<'a> Program<'a> {
             .sum();
         let right_t = self.rising - of_rising;
         let (mut steps, mut t_step) = self.by_elimination(blocks, &right, right_t);
-        // Once more for what rounding has left.
-        let (left, left_t) = self.left_of(&right, right_t, &steps, t_step);
-        let (more, more_t) = self.by_elimination(blocks, &left, left_t);
-        steps.iter_mut().zip(more).for_each(|(step, more)| *step += more);
-        t_step += more_t;
+        // Twice more for what rounding has left.
+        for _ in 0..2 {
+            let (left, left_t) = self.left_of(&right, right_t, &steps, t_step);
+            let (more, more_t) = self.by_elimination(blocks, &left, left_t);
+            steps.iter_mut().zip(more).for_each(|(step, more)| *step += more);
+            t_step += more_t;
+        }
         self.t_step = t_step;
         let used = self.by_row(&steps);
         for (room, used) in self.room.iter_mut().zip(used) {
