@@ -136,12 +136,16 @@ mod tests {
 
     #[test]
     fn every_pattern_that_help_names_is_taken() {
+        let parse = |text: &str| match Cli::try_parse_from(["espalier", "simulate", "plan.json", "--pattern", text]) {
+            Ok(Cli { command: Command::Simulate(simulate), .. }) => Some(simulate.pattern),
+            _ => None,
+        };
         for pattern in sim::pattern::Pattern::WITH_FLOODS {
-            let line = ["espalier", "simulate", "plan.json", "--pattern", pattern.word()];
-            let Ok(Cli { command: Command::Simulate(simulate), .. }) = Cli::try_parse_from(line) else {
-                panic!("{pattern} is refused");
-            };
-            assert_eq!(simulate.pattern, *pattern);
+            assert_eq!(parse(pattern.word()), Some(*pattern));
+        }
+        assert_eq!(parse("shift=5"), Some(sim::pattern::Pattern::Shift(5)));
+        for wrong in ["shift", "shift=", "shift=0", "shift=N", "shift=-1", "shift=5x", "shuffle"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
         }
     }
 }

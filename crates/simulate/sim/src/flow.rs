@@ -3,16 +3,22 @@
 //! ```text
 //!   device state ──▶ ways over resources ──▶ sharing: rates, and who ends first ──▶ sharing anew …
 //! ```
+//! With [`Spread::Ideal`] a pair has a way for each VLAN of its path set, and splits over them as suits all.
 
 mod cables;
+mod ideal;
+mod levels;
 mod sharing;
 
 use fabric::{Attachment, HostId, Plan, Topology};
 use thiserror::Error;
 
+pub use self::ideal::TOLERANCE;
 use self::{cables::Cables, sharing::Sharing};
 use crate::{
+    lag::{FlowHash, numbers},
     pattern::Pair,
+    spread::{Spread, SpreadError},
     tables::{Tables, route},
 };
 
@@ -27,6 +33,8 @@ pub struct FlowLevel<'a> {
     cables: Cables,
     /// `capacity[resource]`, in bits a second.
     capacity: Vec<f64>,
+    spread: Spread,
+    hash: FlowHash,
 }
 
 /// A pair that device state does not connect.
@@ -73,14 +81,27 @@ pub struct Shared {
 }
 
 impl<'a> FlowLevel<'a> {
-    /// Compiles the device state of a plan.
+    /// Compiles the device state of a plan, of whose path sets each pair uses the assigned VLAN alone.
     pub fn new(plan: &'a Plan) -> Self {
+        Self::compile(plan, Spread::One)
+    }
+
+    /// The same where pairs spread over their path sets.
+    ///
+    /// # Errors
+    /// If the flow level does not know that spread, or the plan has no path sets.
+    pub fn with_spread(plan: &'a Plan, spread: Spread) -> Result<Self, SpreadError> {
+        spread.check_flow(plan)?;
+        Ok(Self::compile(plan, spread))
+    }
+
+    pub(crate) fn compile(plan: &'a Plan, spread: Spread) -> Self {
         let topology = &plan.topology;
         let channels = topology.channel_ids().map(|channel| topology.link(channel.link()).rate_bps as f64);
         let hosts = topology.hosts().iter().map(|host| host.rate_bps as f64);
         let mut capacity = channels.chain(hosts.clone()).chain(hosts).collect();
         let cables = Cables::of(topology, &mut capacity);
-        Self { plan, tables: Tables::compile(plan), cables, capacity }
+        Self { plan, tables: Tables::compile(plan), cables, capacity, spread, hash: FlowHash::of(topology) }
     }
 
     /// How many resources there are.
@@ -114,14 +135,26 @@ impl<'a> FlowLevel<'a> {
         }
     }
 
-    /// Appends the resources along the way from one host to another; a LAG stands for whichever of its cables a flow takes.
+    /// Appends the resources along the way from one host to another in the assigned VLAN; a LAG stands for whichever of its
+    /// cables a flow takes.
     ///
     /// # Errors
     /// If device state does not lead there.
     pub fn append_route(&self, source: HostId, destination: HostId, to: &mut Vec<u32>) -> Result<(), NoRoute> {
+        let (tag, _) = self.tables.host_tag(self.plan, source, Some(destination));
+        self.append_tagged((source, destination), tag, to)
+    }
+
+    /// The same for frames with a tag.
+    fn append_tagged(
+        &self,
+        (source, destination): (HostId, HostId),
+        tag: u16,
+        to: &mut Vec<u32>,
+    ) -> Result<(), NoRoute> {
         let topology = &self.plan.topology;
         let (channels, hosts) = (topology.channel_count(), topology.hosts().len());
-        let Some(ports) = route(self.plan, &self.tables, source, destination) else {
+        let Some(ports) = route(self.plan, &self.tables, (source, destination), tag) else {
             let name = |host: HostId| topology.host(host).name.clone();
             return Err(NoRoute { from: name(source), to: name(destination) });
         };
@@ -131,7 +164,7 @@ impl<'a> FlowLevel<'a> {
         Ok(())
     }
 
-    /// The same with the cables of LAGs that a flow takes, the `number`-th from this sender to this receiver.
+    /// The same with the path and the cables of LAGs that a flow takes, the `number`-th from this sender to this receiver.
     pub(crate) fn append_way(
         &self,
         (source, destination): (HostId, HostId),
@@ -139,9 +172,53 @@ impl<'a> FlowLevel<'a> {
         to: &mut Vec<u32>,
     ) -> Result<(), NoRoute> {
         let start = to.len();
-        self.append_route(source, destination, to)?;
+        match self.spread {
+            Spread::Flow => {
+                let tags = self.tables.path_tags(self.plan, source, destination);
+                let tag = tags[self.hash.path((source, destination), number, tags.len())];
+                self.append_tagged((source, destination), tag, to)?;
+            }
+            _ => self.append_route(source, destination, to)?,
+        }
         self.cables.choose((source, destination), number, &mut to[start..]);
         Ok(())
+    }
+
+    /// The ways of a flow over all paths of its pair.
+    fn ways(&self, (source, destination): (HostId, HostId), number: u32) -> Result<ideal::Paths, NoRoute> {
+        let way = |tag| {
+            let mut way = Vec::new();
+            self.append_tagged((source, destination), tag, &mut way)?;
+            self.cables.choose((source, destination), number, &mut way);
+            Ok(way)
+        };
+        let mut ways: ideal::Paths =
+            self.tables.path_tags(self.plan, source, destination).into_iter().map(way).collect::<Result<_, _>>()?;
+        ways.sort_unstable();
+        ways.dedup();
+        Ok(ways)
+    }
+
+    /// `numbers[flow]` where paths or cables depend on them, else empty.
+    fn numbers(&self, flows: impl Iterator<Item = (HostId, HostId)>) -> Vec<u32> {
+        if self.spread == Spread::One { self.cables.numbers(flows) } else { numbers(flows) }
+    }
+
+    /// How many pairs cross each resource if each splits evenly over its path set: whole numbers where a pair has one path.
+    ///
+    /// # Errors
+    /// If a pair is not connected in one of its VLANs.
+    pub fn even_loads(&self, pairs: &[Pair]) -> Result<Vec<f64>, NoRoute> {
+        let mut loads = vec![0.0; self.resources()];
+        let numbers = numbers(pairs.iter().map(|pair| (pair.source, pair.destination)));
+        for (pair, number) in pairs.iter().zip(numbers) {
+            let ways = self.ways((pair.source, pair.destination), number)?;
+            for way in &ways {
+                way.iter().for_each(|resource| loads[*resource as usize] += 1.0 / ways.len() as f64);
+            }
+        }
+        self.add_up(&mut loads);
+        Ok(loads)
     }
 
     /// Adds what cables carry to what their LAGs do: `carried[resource]`.
@@ -155,7 +232,7 @@ impl<'a> FlowLevel<'a> {
     /// If a pair is not connected.
     pub fn loads(&self, pairs: &[Pair]) -> Result<Vec<u32>, NoRoute> {
         let (mut loads, mut way) = (vec![0; self.resources()], Vec::new());
-        let numbers = self.cables.numbers(pairs.iter().map(|pair| (pair.source, pair.destination)));
+        let numbers = self.numbers(pairs.iter().map(|pair| (pair.source, pair.destination)));
         for (index, pair) in pairs.iter().enumerate() {
             way.clear();
             let number = numbers.get(index).copied().unwrap_or(0);
@@ -173,7 +250,7 @@ impl<'a> FlowLevel<'a> {
     /// If a pair is not connected.
     pub fn blocking_rates_bps(&self, pairs: &[Pair]) -> Result<Vec<f64>, NoRoute> {
         let (mut ways, mut starts, mut together) = (Vec::new(), vec![0], Vec::with_capacity(pairs.len()));
-        let numbers = self.cables.numbers(pairs.iter().map(|pair| (pair.source, pair.destination)));
+        let numbers = self.numbers(pairs.iter().map(|pair| (pair.source, pair.destination)));
         let mut first = 0;
         for group in pairs.chunk_by(|a, b| a.source == b.source) {
             let last = first + group.len() as u32;
@@ -210,8 +287,11 @@ impl<'a> FlowLevel<'a> {
         transfers: &[Transfer],
         go_on: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Option<Shared>, NoRoute> {
+        if self.spread == Spread::Ideal {
+            return self.run_ideal(transfers, go_on);
+        }
         let (mut ways, mut starts) = (Vec::new(), vec![0]);
-        let numbers = self.cables.numbers(transfers.iter().map(|transfer| (transfer.source, transfer.destination)));
+        let numbers = self.numbers(transfers.iter().map(|transfer| (transfer.source, transfer.destination)));
         for (index, transfer) in transfers.iter().enumerate() {
             if index % ROUTES_A_LOOK == 0 && !go_on(Progress { ended: 0, seconds: 0.0 }) {
                 return Ok(None);
@@ -227,6 +307,23 @@ impl<'a> FlowLevel<'a> {
         }
         Ok(shared)
     }
+
+    fn run_ideal(
+        &self,
+        transfers: &[Transfer],
+        go_on: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Option<Shared>, NoRoute> {
+        let numbers = numbers(transfers.iter().map(|transfer| (transfer.source, transfer.destination)));
+        let ways = (transfers.iter().zip(numbers))
+            .map(|(transfer, number)| self.ways((transfer.source, transfer.destination), number));
+        let ways: Vec<ideal::Paths> = ways.collect::<Result<_, _>>()?;
+        let bits: Vec<f64> = transfers.iter().map(|transfer| transfer.bits).collect();
+        let mut shared = ideal::run(&self.capacity, &ways, &bits, go_on);
+        if let Some(shared) = &mut shared {
+            self.add_up(&mut shared.carried);
+        }
+        Ok(shared)
+    }
 }
 
 fn channel_of(topology: &Topology, port: fabric::PortId) -> Option<u32> {
@@ -236,5 +333,48 @@ fn channel_of(topology: &Topology, port: fabric::PortId) -> Option<u32> {
             Some((2 * link.index() + usize::from(!forward)) as u32)
         }
         Attachment::Host(_) | Attachment::Nothing | Attachment::Member(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fabric::{
+        FlowControl, Policy, Tagging,
+        generate::{Kind, Options, generate},
+    };
+
+    use super::*;
+    use crate::pattern::Pattern;
+
+    /// On a planned torus no pair could have more while all others keep what they have.
+    #[test]
+    fn no_pair_has_less_than_others_leave_it() {
+        let kind = Kind::parse("torus", &["5x5".to_owned()]).expect("a kind");
+        let topology = generate(&kind, &Options::default()).expect("a sane size");
+        let policy =
+            Policy { paths_max: 4, flow_control: FlowControl::None, tagging: Tagging::Source, ..Policy::default() };
+        let plan = planner::plan(&topology, &policy, None).expect("a plan");
+        let level = FlowLevel::with_spread(&plan, Spread::Ideal).expect("path sets");
+        for seed in 1..4 {
+            let pairs = Pattern::Permutation.pairs(&topology, seed).expect("any number of hosts");
+            let ways = pairs.iter().map(|pair| level.ways((pair.source, pair.destination), 0).expect("routes"));
+            let ways: Vec<ideal::Paths> = ways.collect();
+            let all: Vec<&ideal::Paths> = ways.iter().collect();
+            let share = |held: &[Option<f64>]| {
+                ideal::share(&level.capacity, &all, held, &mut || true).expect("nobody stops it").rate
+            };
+            let rates = share(&vec![None; all.len()]);
+            for pair in 0..all.len() {
+                let mut held: Vec<Option<f64>> =
+                    rates.iter().map(|rate| Some(rate * (1.0 - 1e-3 * TOLERANCE))).collect();
+                held[pair] = None;
+                let alone = share(&held)[pair];
+                assert!(
+                    alone <= rates[pair] * (1.0 + 2.0 * TOLERANCE),
+                    "seed {seed}, pair {pair}: {alone} over {}",
+                    rates[pair]
+                );
+            }
+        }
     }
 }

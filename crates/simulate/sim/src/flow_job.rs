@@ -24,6 +24,7 @@ use crate::{
     live::Live,
     packet::{PacketConfig, Switching},
     program::executor::{Effect, Executor, Ran, Token},
+    spread::Spread,
     workload::{Flow, WIRE_OVERHEAD_BYTES},
 };
 
@@ -70,8 +71,8 @@ enum Due {
     Arrival(Token),
 }
 
-/// Runs a job to its end, or until it stalls. Of `config` only the switches' way of forwarding and what cables and switches
-/// take count; of the job, faults do not.
+/// Runs a job to its end, or until it stalls. Of `config` only the switches' way of forwarding, what cables and switches
+/// take, and [`Spread::Flow`] count; of the job, faults do not.
 ///
 /// # Errors
 /// If a pair is not connected.
@@ -89,7 +90,8 @@ pub fn run_job_while(
     config: &PacketConfig,
     go_on: &mut dyn FnMut(JobProgress) -> bool,
 ) -> Result<FlowJobOutcome, NoRoute> {
-    let level = FlowLevel::new(plan);
+    let spread = if config.spread == Spread::Flow { Spread::Flow } else { Spread::One };
+    let level = FlowLevel::compile(plan, spread);
     let mut connections = Vec::with_capacity(job.workload.flows.len());
     let numbers = numbers(job.workload.flows.iter().map(|flow| (flow.phase, flow.source, flow.destination)));
     for (flow, number) in job.workload.flows.iter().zip(numbers) {

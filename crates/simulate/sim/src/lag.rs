@@ -39,6 +39,17 @@ impl FlowHash {
     }
 }
 
+impl FlowHash {
+    /// Which of `paths` paths a flow takes; it has nothing to do with which cables of LAGs it takes.
+    ///
+    /// # Panics
+    /// If there are no paths, or a host that the topology does not have.
+    pub(crate) fn path(&self, (from, to): (HostId, HostId), number: u32, paths: usize) -> usize {
+        let ends = mixed(!mixed(self.mac[from.index()]) ^ self.mac[to.index()]);
+        (mixed(ends ^ u64::from(number)) % paths as u64) as usize
+    }
+}
+
 /// `number[flow]`: how many flows with the same key come before it.
 pub(crate) fn numbers<K: Ord>(keys: impl Iterator<Item = K>) -> Vec<u32> {
     let mut seen: BTreeMap<K, u32> = BTreeMap::new();

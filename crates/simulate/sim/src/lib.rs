@@ -25,6 +25,7 @@ pub mod pattern;
 pub mod pcap;
 pub mod program;
 pub mod random;
+pub mod spread;
 mod tables;
 mod wheel;
 pub mod workload;

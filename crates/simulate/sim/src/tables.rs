@@ -14,6 +14,8 @@ use fabric::{
     VlanId,
 };
 
+use crate::spread::vlans_of;
+
 /// Most cells of the dense table, of two bytes each.
 pub(crate) const DENSE_CELLS_MAX: usize = 1 << 26;
 
@@ -214,6 +216,15 @@ impl Tables {
         }
     }
 
+    /// The tags of frames of a pair in each VLAN of its path set, ascending; the assigned one's alone where hosts do not tag.
+    pub(crate) fn path_tags(&self, plan: &Plan, source: HostId, destination: HostId) -> Vec<u16> {
+        if !self.by_host {
+            return vec![UNTAGGED];
+        }
+        let index = |vlan: VlanId| self.vlans.binary_search(&vlan).map_or(UNTAGGED, |at| at as u16);
+        vlans_of(plan, source, destination).into_iter().map(index).collect()
+    }
+
     /// The ports of a switch.
     pub(crate) fn ports_of(&self, switch: u32) -> std::ops::Range<u32> {
         self.first_port[switch as usize]..self.first_port[switch as usize + 1]
@@ -280,11 +291,15 @@ fn leave_by(up: &[bool], tagged: &[u64], untagged: &[u64], port: usize, word: us
     }
 }
 
-/// The route of a frame as device state alone makes it: the ports that it leaves by, the host's own first as none.
-/// `None` if it would be dropped, flooded or sent round for ever.
-pub(crate) fn route(plan: &Plan, tables: &Tables, source: HostId, destination: HostId) -> Option<Vec<PortId>> {
+/// The route of a frame that its sender gives this tag, as device state alone makes it: the ports that it leaves by, the
+/// host's own first as none. `None` if it would be dropped, flooded or sent round for ever.
+pub(crate) fn route(
+    plan: &Plan,
+    tables: &Tables,
+    (source, destination): (HostId, HostId),
+    mut tag: u16,
+) -> Option<Vec<PortId>> {
     let topology = &plan.topology;
-    let (mut tag, _) = tables.host_tag(plan, source, Some(destination));
     let mut port = topology.host(source).port.index() as u32;
     let mut ports = Vec::new();
     for _ in 0..=topology.switches().len() {

@@ -11,7 +11,7 @@ use fabric::{
 use super::{
     models::OwnModels,
     numbers::{count, port, real, short, whole},
-    values::{choices, words},
+    values::{choices, patterns},
 };
 
 /// Plan a topology, check the plan, and print what it achieves.
@@ -255,7 +255,7 @@ pub(crate) struct Export {
     #[command(flatten)]
     pub(crate) own: OwnModels,
     /// For htsim: who sends to whom.
-    #[arg(long, default_value = "all-to-all", value_parser = words(sim::pattern::Pattern::ALL, sim::pattern::Pattern::word), value_name = "PATTERN")]
+    #[arg(long, default_value = "all-to-all", value_parser = patterns(sim::pattern::Pattern::ALL), value_name = "PATTERN")]
     pub(crate) pattern: sim::pattern::Pattern,
     /// For htsim: bytes that each pair sends.
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = whole(1..=u64::MAX))]

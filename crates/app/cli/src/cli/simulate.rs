@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use sim::spread::Spread;
 
 use super::{
     numbers::{real, whole},
     outputs::SimulateOutputs,
-    values::words,
+    values::{choices, patterns},
 };
 
 /// Simulate a plan's switches under a traffic pattern: where it chokes, and how far that is from the best there could be.
@@ -17,6 +18,7 @@ use super::{
     espalier simulate plan.json --pattern all-to-all-phased --level flow --bytes 1000000\n  \
     espalier simulate plan.json --pattern incast --heat-map fabric.svg --plot received.png --series queues.csv\n  \
     espalier simulate plan.json --duration-ms 5 --pcap s0-0:p1=port.pcap\n  \
+    espalier simulate plan.json --pattern transpose --spread packet --transport reno\n  \
     espalier simulate plan.json --collective allreduce:ring --bytes 1000000 --transport reno\n  \
     espalier simulate plan.json --trace is.B/ --transport cubic --fault '1s link sw1:g23 down'\n\n\
     What runs is the switches' planned state; the exit code is 1 if the fabric deadlocks. Ctrl-C ends \
@@ -26,11 +28,17 @@ pub(crate) struct Simulate {
     #[arg(value_name = "PLAN")]
     pub(crate) plan: PathBuf,
     /// Who sends to whom.
-    #[arg(long, default_value = "all-to-all", value_parser = words(sim::pattern::Pattern::WITH_FLOODS, sim::pattern::Pattern::word), value_name = "PATTERN")]
+    #[arg(long, default_value = "all-to-all", value_parser = patterns(sim::pattern::Pattern::WITH_FLOODS), value_name = "PATTERN")]
     pub(crate) pattern: sim::pattern::Pattern,
     /// Every frame, or only rates.
     #[arg(long, value_enum, default_value = "packet")]
     pub(crate) level: SimulationLevel,
+    /// How hosts spread a pair's frames over its paths, in a plan with several paths a pair (plan --paths K).
+    #[arg(long, default_value = "one", value_parser = choices(Spread::ALL, Spread::word, Spread::about), value_name = "SPREAD")]
+    pub(crate) spread: Spread,
+    /// With --spread flowlet: the silence of a flow after which it takes the next path, in microseconds; 500 unless given.
+    #[arg(long, value_name = "US", value_parser = real(1e-3..=1e9))]
+    pub(crate) flowlet_gap_us: Option<f64>,
     /// How hosts send, at the packet level; udp unless given.
     #[arg(long, value_enum)]
     pub(crate) transport: Option<TransportChoice>,

@@ -14,6 +14,7 @@ use fabric::{
 };
 use host_setup::{HostSetup, needs_setup};
 use infiniband::{forwarding_tables, write_ibsim, write_opensm};
+use sim::pattern::Pattern;
 
 use super::{
     booksim::{Unsaid, unsaid_by_anynet, write_anynet},
@@ -46,7 +47,7 @@ pub(super) fn run(args: &cli::Export) -> Result<ExitCode> {
             warn_of_anynet(&topology);
             write_file(&args.output, |out| write_anynet(&topology, out))?;
         }
-        ("htsim", _) => export_htsim(&topology_of(args, is_plan)?, args)?,
+        ("htsim", _) => export_htsim(args, is_plan)?,
         ("htsim-topology", _) => {
             let shape = LeafSpine::recognise(&topology_of(args, is_plan)?).map_err(|why| {
                 bad_input(format!(
@@ -100,12 +101,21 @@ fn topology_of(args: &cli::Export, is_plan: bool) -> Result<Topology> {
 }
 
 /// The traffic of a pattern.
-fn export_htsim(topology: &Topology, args: &cli::Export) -> Result<()> {
+fn export_htsim(args: &cli::Export, is_plan: bool) -> Result<()> {
     if args.bytes > BYTES_MAX {
         return Err(bad_input(format!("--bytes {}: htsim reads at most {BYTES_MAX} bytes a transfer", args.bytes)));
     }
-    let pairs = args.pattern.pairs(topology, args.seed).map_err(|error| bad_input(error.to_string()))?;
-    write_file(&args.output, |out| write_connections(topology, &pairs, args.bytes, out))
+    let (topology, pairs) = if is_plan && args.pattern == Pattern::Worst {
+        let plan = read_plan_file(&args.file, ReadMode::Strict)?;
+        let pairs = args.pattern.pairs_of(&plan, args.seed);
+        (plan.topology, pairs)
+    } else {
+        let topology = topology_of(args, is_plan)?;
+        let pairs = args.pattern.pairs(&topology, args.seed);
+        (topology, pairs)
+    };
+    let pairs = pairs.map_err(|error| bad_input(error.to_string()))?;
+    write_file(&args.output, |out| write_connections(&topology, &pairs, args.bytes, out))
 }
 
 fn warn_of_anynet(topology: &Topology) {

@@ -46,6 +46,7 @@ mod simgrid;
 mod simulate;
 mod simulate_job;
 mod simulate_options;
+mod simulate_spread;
 mod since;
 mod standby;
 mod status;

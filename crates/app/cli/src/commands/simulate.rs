@@ -10,9 +10,10 @@ use fabric::{
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use sim::{
-    flow::{FlowLevel, Progress, Transfer},
+    flow::{Progress, Transfer},
     packet::{Arp, FlowControlAt, Outcome, PacketConfig, Refresh, Simulation, Switching},
     pattern::{Pair, Pattern},
+    spread::Spread,
     workload::{Arrivals, Fault, Flow, SECOND_PS, TcpVariant, Transport, Workload},
 };
 
@@ -22,6 +23,7 @@ use super::{
     interrupt::{INTERRUPTED, Interrupt},
     outputs::{self, FlowRun, Ran, Settings, packet_json},
     say, simulate_job, simulate_options,
+    simulate_spread::{count_json, count_said, even_loads, level_of, loads_at_once, spread_said},
 };
 use crate::{
     cli,
@@ -51,6 +53,13 @@ pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
     if plan.topology.hosts().len() < 2 {
         return Err(bad_input("traffic needs two hosts at least"));
     }
+    let spread = match args.level {
+        cli::SimulationLevel::Packet => {
+            args.spread.check_packet(&plan).and_then(|()| args.spread.check_transport(transport(args).0))
+        }
+        cli::SimulationLevel::Flow => args.spread.check_flow(&plan),
+    };
+    spread.map_err(|error| bad_input(error.to_string()))?;
     let faults = simulate_job::read_fault_arguments(&plan, &args.fabric.fault)?;
     if args.workload.is_program() {
         let (transport, payload_bytes) = transport(args);
@@ -59,6 +68,12 @@ pub(super) fn run(args: &cli::Simulate, output: Output) -> Result<ExitCode> {
     }
     let pairs =
         args.pattern.pairs_of(&plan, args.seed.unwrap_or(SEED)).map_err(|error| bad_input(error.to_string()))?;
+    if pairs.is_empty() && !args.pattern.floods() {
+        let (pattern, hosts) = (args.pattern, plan.topology.hosts().len());
+        return Err(bad_input(format!(
+            "nobody sends in the pattern {pattern} of {hosts} hosts: choose another with --pattern"
+        )));
+    }
     match args.level {
         cli::SimulationLevel::Packet => packet_level(&plan, &pairs, args, faults, output),
         cli::SimulationLevel::Flow => flow_level(&plan, &pairs, args, output),
@@ -94,6 +109,8 @@ fn packet_config(args: &cli::Simulate) -> PacketConfig {
             cli::FlowControlChoice::Switches => FlowControlAt::Switches,
         },
         refresh: if args.refresh_pause { Refresh::HalfTime } else { Refresh::OnArrival },
+        spread: args.spread,
+        flowlet_gap_ps: args.flowlet_gap_us.map_or(PacketConfig::default().flowlet_gap_ps, |us| (us * 1e6) as u64),
         ecn_bytes: args.fabric.ecn,
         arp: if args.fabric.arp { Arp::Ask } else { Arp::Known },
         duration_ps,
@@ -111,9 +128,9 @@ fn packet_level(
     faults: Vec<Fault>,
     output: Output,
 ) -> Result<ExitCode> {
-    let flow_level = FlowLevel::new(plan);
-    let loads = flow_level.loads(pairs).map_err(|error| bad_input(error.to_string()))?;
-    let together = loads_at_once(&flow_level, pairs)?;
+    let flow_level = level_of(plan, args.spread)?;
+    let loads = even_loads(&flow_level, args.spread, pairs)?;
+    let together = loads_at_once(&flow_level, args.spread, pairs)?;
     let (transport, payload_bytes) = transport(args);
     let captures = outputs::check(&plan.topology, args.level, &args.outputs)?;
     if args.bytes.is_none() && args.pattern == Pattern::AllToAllPhased {
@@ -140,7 +157,9 @@ fn packet_level(
     let mut simulation = Simulation::new(plan, &workload, &config);
     drive(&mut simulation, duration_ps, Shown::Share, &interrupt);
     let outcome = simulation.stop();
-    let title = format!("{}, {} hosts, {}", args.pattern, plan.topology.hosts().len(), word(transport_of(args)));
+    let hosts = plan.topology.hosts().len();
+    let spread = spread_said(plan, args.spread);
+    let title = format!("{}, {hosts} hosts, {}{spread}", args.pattern.title(hosts), word(transport_of(args)));
     let ran = Ran { plan, workload: &workload, config: &config, outcome: &outcome, title };
     outputs::write_packet(&ran, &args.outputs, &captures)?;
     let view = View::new(plan, &loads, &together, pairs, args);
@@ -149,9 +168,11 @@ fn packet_level(
         && matches!(flow_control_of(args), cli::FlowControlChoice::AsPlanned);
     match output {
         Output::Json => {
-            let busiest = view.busiest.map(|(channel, load)| (plan.topology.channel_label(channel), load));
+            let busiest = view.busiest.map(|(channel, load)| (plan.topology.channel_label(channel), count_json(load)));
             let settings = Settings {
-                pattern: view.pattern.word(),
+                pattern: view.pattern.to_string(),
+                pattern_hosts: view.pattern.hosts_of(hosts),
+                spread: args.spread,
                 transport: word(transport_of(args)),
                 flow_control: word(flow_control_of(args)),
                 bytes: args.bytes,
@@ -162,7 +183,7 @@ fn packet_level(
             };
             say!("{}", packet_json(&ran, &settings));
         }
-        Output::Person => print_packet(plan, &view, &outcome)?,
+        Output::Person => print_packet(plan, &view, args.spread, &outcome)?,
     }
     if interrupt.is_pressed() {
         let (reached, asked) = (outcome.elapsed_ps as f64 / 1e9, duration_ps as f64 / 1e9);
@@ -175,16 +196,6 @@ fn packet_level(
     Ok(if outcome.deadlock.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// `loads[resource]`: the most pairs that share it at one time. Phases follow each other.
-fn loads_at_once(level: &FlowLevel<'_>, pairs: &[Pair]) -> Result<Vec<u32>> {
-    let mut most = vec![0; level.resources()];
-    for phase in pairs.chunk_by(|one, other| one.phase == other.phase) {
-        let loads = level.loads(phase).map_err(|error| bad_input(error.to_string()))?;
-        most.iter_mut().zip(loads).for_each(|(most, load)| *most = load.max(*most));
-    }
-    Ok(most)
-}
-
 /// An option's value as the command line spells it.
 fn word(value: impl clap::ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
@@ -195,32 +206,32 @@ struct View {
     pairs: usize,
     pattern: Pattern,
     /// The channel between switches that most pairs cross, and how many do.
-    busiest: Option<(ChannelId, u32)>,
+    busiest: Option<(ChannelId, f64)>,
     /// Raw rate that a pair has on the busiest cable or channel if all share it evenly.
     fair_bps: f64,
     /// The same with the best routing there could be, as far as is proved.
     bound_bps: f64,
     bound_of: &'static str,
-    by_load: Vec<(ChannelId, u32)>,
+    by_load: Vec<(ChannelId, f64)>,
 }
 
 impl View {
     /// `loads` are pairs over each resource in all, `together` those that share it at one time.
-    fn new(plan: &Plan, loads: &[u32], together: &[u32], pairs: &[Pair], args: &cli::Simulate) -> Self {
+    fn new(plan: &Plan, loads: &[f64], together: &[f64], pairs: &[Pair], args: &cli::Simulate) -> Self {
         let topology = &plan.topology;
         let channels = topology.channel_count();
         let rate = |channel: ChannelId| topology.link(channel.link()).rate_bps as f64;
-        let share = |(channel, _): &(ChannelId, u32)| rate(*channel) / f64::from(together[channel.index()].max(1));
-        let mut by_load: Vec<(ChannelId, u32)> = topology
+        let share = |(channel, _): &(ChannelId, f64)| rate(*channel) / together[channel.index()];
+        let mut by_load: Vec<(ChannelId, f64)> = topology
             .channel_ids()
             .map(|channel| (channel, loads[channel.index()]))
-            .filter(|(_, load)| *load > 0)
+            .filter(|(_, load)| *load > 0.0)
             .collect();
         by_load.sort_by(|a, b| share(a).total_cmp(&share(b)));
         let hosts = topology.hosts().len();
         let cable = (0..2 * hosts)
-            .filter(|cable| together[channels + cable] > 0)
-            .map(|cable| topology.hosts()[cable % hosts].rate_bps as f64 / f64::from(together[channels + cable]))
+            .filter(|cable| together[channels + cable] > 0.0)
+            .map(|cable| topology.hosts()[cable % hosts].rate_bps as f64 / together[channels + cable])
             .fold(f64::INFINITY, f64::min);
         let busiest = by_load.first().copied();
         let fair_bps = busiest.as_ref().map_or(cable, |busiest| share(busiest).min(cable));
@@ -240,13 +251,19 @@ impl View {
     }
 }
 
-fn print_packet(plan: &Plan, view: &View, outcome: &Outcome) -> Result<()> {
+fn print_packet(plan: &Plan, view: &View, spread: Spread, outcome: &Outcome) -> Result<()> {
     let topology = &plan.topology;
     // Floods come after the pairs.
     let rates: Vec<f64> = (0..view.pairs).map(|flow| outcome.goodput_bps(flow)).collect();
     let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
     let slowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
-    say!("{}: {} pairs, {:.1} ms simulated", view.pattern, view.pairs, outcome.elapsed_ps as f64 / 1e9);
+    say!(
+        "{}: {} pairs, {:.1} ms simulated{}",
+        view.pattern.title(topology.hosts().len()),
+        view.pairs,
+        outcome.elapsed_ps as f64 / 1e9,
+        spread_said(plan, spread)
+    );
     let mut table = Table::new(["", "Mbit/s for each pair", "of the bound"]);
     let of_bound = |bps: f64| format!("{:.0} %", 100.0 * bps / view.bound_bps);
     let mut row =
@@ -259,7 +276,12 @@ fn print_packet(plan: &Plan, view: &View, outcome: &Outcome) -> Result<()> {
     say!("{table}\n");
     match view.busiest {
         Some((channel, load)) => {
-            say!("bottleneck: {}, which {load} of {} pairs cross", topology.channel_label(channel), view.pairs)
+            say!(
+                "bottleneck: {}, which {} of {} pairs cross",
+                topology.channel_label(channel),
+                count_said(load),
+                view.pairs
+            )
         }
         None => say!("bottleneck: the hosts' own cables; nothing crosses a link"),
     }
@@ -270,7 +292,7 @@ fn print_packet(plan: &Plan, view: &View, outcome: &Outcome) -> Result<()> {
         let used = port.wire_bytes as f64 * 8e12 / outcome.elapsed_ps as f64 / rate;
         table.row([
             topology.channel_label(*channel),
-            load.to_string(),
+            count_said(*load),
             format!("{:.0} %", 100.0 * used),
             format!("{:.1} KiB", f64::from(port.queue_bytes_max) / 1024.0),
             port.dropped.to_string(),
@@ -323,12 +345,13 @@ fn print_packet(plan: &Plan, view: &View, outcome: &Outcome) -> Result<()> {
 fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output) -> Result<ExitCode> {
     outputs::check(&plan.topology, args.level, &args.outputs)?;
     let interrupt = Interrupt::watch()?;
-    let level = FlowLevel::new(plan);
+    let level = level_of(plan, args.spread)?;
     let no_route = |error: sim::flow::NoRoute| bad_input(error.to_string());
     let bits = args.bytes.unwrap_or(1_000_000) as f64 * 8.0;
     let phases = pairs.last().map_or(0, |pair| pair.phase + 1);
     let (mut seconds, mut solutions, mut rate_sum) = (0.0, 0, 0.0);
-    let (mut carried, mut loads) = (vec![0.0; level.resources()], vec![0_u32; level.resources()]);
+    let (mut carried, mut loads) = (vec![0.0; level.resources()], vec![0.0; level.resources()]);
+    let mut slowest = f64::INFINITY;
     let begun = Instant::now();
     let mut bar: Option<ProgressBar> = None;
     let mut rest = pairs;
@@ -358,9 +381,12 @@ fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output)
         };
         for (resource, amount) in shared.carried.iter().enumerate() {
             carried[resource] += amount;
-            loads[resource] += (amount / bits).round() as u32;
+            // Sums of whole pairs, but for what rounding leaves, where a pair has one path.
+            let pairs = amount / bits;
+            loads[resource] += if args.spread == Spread::Ideal { pairs } else { pairs.round() };
         }
         solutions += shared.solutions;
+        slowest = shared.seconds.iter().map(|end| bits / end).fold(slowest, f64::min);
         rate_sum += shared.seconds.iter().map(|end| bits / end).sum::<f64>();
         if let Some(ends) = &mut ends {
             ends.extend(shared.seconds.iter().map(|end| seconds + end));
@@ -374,7 +400,9 @@ fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output)
     if let (Some(path), Some(ends)) = (&args.outputs.csv, &ends) {
         write_file(path, |out| outputs::write_transfers(plan, pairs, ends, out))?;
     }
-    let title = format!("{}, {} hosts, flow level", args.pattern, plan.topology.hosts().len());
+    let hosts = plan.topology.hosts().len();
+    let spread = spread_said(plan, args.spread);
+    let title = format!("{}, {hosts} hosts, flow level{spread}", args.pattern.title(hosts));
     outputs::write_flow(&FlowRun { plan, carried: &carried, seconds, title }, &args.outputs)?;
     // No schedule whatever ends sooner than the busiest resource needs.
     let busiest = (0..level.resources())
@@ -387,16 +415,19 @@ fn flow_level(plan: &Plan, pairs: &[Pair], args: &cli::Simulate, output: Output)
         Output::Json => say!(
             "{}",
             serde_json::json!({
-                "level": "flow", "pattern": view.pattern.word(), "pairs": pairs.len(), "phases": phases,
+                "level": "flow", "spread": args.spread.word(), "pattern": view.pattern.to_string(), "hosts": hosts,
+                "pattern_hosts": view.pattern.hosts_of(hosts), "pairs": pairs.len(), "phases": phases,
                 "seconds": seconds, "busiest": level.label(busiest), "busiest_seconds": least, "bound_seconds": bound,
-                "mean_rate_bps": rate_sum / pairs.len() as f64, "solutions": solutions,
+                "mean_rate_bps": rate_sum / pairs.len() as f64, "slowest_rate_bps": slowest, "solutions": solutions,
             })
         ),
         Output::Person => {
-            say!("{}: {} pairs in {phases} phases, {} bytes each", view.pattern, pairs.len(), bits / 8.0);
+            let (title, spread) = (view.pattern.title(hosts), spread_said(plan, args.spread));
+            say!("{title}: {} pairs in {phases} phases, {} bytes each{spread}", pairs.len(), bits / 8.0);
             say!("  ends after              {seconds:.4} s");
             say!("  the most loaded needs   {least:.4} s  {}", level.label(busiest));
             say!("  {:<24}{bound:.4} s", format!("{}:", view.bound_of));
+            say!("  slowest pair            {:.1} Mbit/s", slowest / 1e6);
             say!("  mean rate of a pair     {:.1} Mbit/s", rate_sum / pairs.len() as f64 / 1e6);
         }
     }

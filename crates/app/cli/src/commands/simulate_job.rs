@@ -18,6 +18,7 @@ use sim::{
         ti::{Reading, read_traces},
     },
     random::{Random, matrix_program},
+    spread::Spread,
     workload::{Fault, Transport, Workload},
 };
 
@@ -26,6 +27,7 @@ use super::{
     drive::{QUIET, SEED, Shown, drive},
     interrupt::{INTERRUPTED, Interrupt},
     outputs, say,
+    simulate_spread::spread_said,
 };
 use crate::{
     cli,
@@ -109,8 +111,15 @@ pub(super) fn run(
         write_file(path, |out| write_messages(&ran, out))?;
     }
     match output {
-        Output::Json => say!("{}", json(&name, &job, &ran, cut_short, outcome.as_ref())),
-        Output::Person => print(plan, &name, &job, &ran, cut_short, outcome.as_ref())?,
+        Output::Json => say!("{}", json((&name, config.spread), &job, &ran, cut_short, outcome.as_ref())),
+        Output::Person => print(
+            plan,
+            &format!("{name}{}", spread_said(plan, config.spread)),
+            &job,
+            &ran,
+            cut_short,
+            outcome.as_ref(),
+        )?,
     }
     if interrupt.is_pressed() {
         eprintln!("espalier: stopped by Ctrl-C after {:.6} simulated seconds", reached_ps as f64 / 1e12);
@@ -257,10 +266,16 @@ fn classes(times: &[MessageTime]) -> Vec<(String, Vec<u64>)> {
     found
 }
 
-fn json(name: &str, job: &Job, ran: &Ran, cut_short: bool, outcome: Option<&Outcome>) -> serde_json::Value {
+fn json(
+    (name, spread): (&str, Spread),
+    job: &Job,
+    ran: &Ran,
+    cut_short: bool,
+    outcome: Option<&Outcome>,
+) -> serde_json::Value {
     let (messages, bytes) = job.program().sent();
     serde_json::json!({
-        "workload": name, "ranks": job.program().ranks(), "messages": messages, "bytes": bytes,
+        "workload": name, "spread": spread.word(), "ranks": job.program().ranks(), "messages": messages, "bytes": bytes,
         "end_ps": ran.end_ps(), "ended_ps": ran.ended_ps, "computed_ps": ran.computed_ps,
         "arrived": { "messages": ran.messages, "bytes": ran.bytes },
         "stalled": ran.stalled, "cut_short": cut_short,

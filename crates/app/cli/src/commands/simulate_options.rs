@@ -1,7 +1,7 @@
 //! Options of `simulate` that exclude each other: one that would have no effect is refused, with the way out.
 
 use anyhow::Result;
-use sim::{pattern::Pattern, program::collective::Collective};
+use sim::{pattern::Pattern, program::collective::Collective, spread::Spread};
 
 use crate::{cli, failure::bad_input};
 
@@ -28,7 +28,7 @@ pub(super) fn check(args: &cli::Simulate) -> Result<()> {
     }
 }
 
-fn rules(args: &cli::Simulate) -> [Rule; 20] {
+fn rules(args: &cli::Simulate) -> [Rule; 23] {
     let (work, fabric, out) = (&args.workload, &args.fabric, &args.outputs);
     let flow = matches!(args.level, cli::SimulationLevel::Flow);
     let program = work.is_program();
@@ -49,6 +49,24 @@ fn rules(args: &cli::Simulate) -> [Rule; 20] {
         rule("--pattern", args.pattern.floods(), flow, FRAMES),
         rule("--ecn", fabric.ecn.is_some(), flow, FRAMES),
         rule("--arp", fabric.arp, flow, FRAMES),
+        rule(
+            "--flowlet-gap-us",
+            args.flowlet_gap_us.is_some(),
+            args.spread != Spread::Flowlet,
+            "only --spread flowlet waits for silences: leave it out",
+        ),
+        rule(
+            "--spread",
+            args.spread == Spread::Ideal,
+            program,
+            "ideal rates are shared among the pairs of a pattern: for a program use --spread one or flow",
+        ),
+        rule(
+            "--pcap",
+            !out.pcap.is_empty(),
+            args.spread == Spread::Coupled,
+            "captures do not tell coupled subflows apart: use another --spread, or leave it out",
+        ),
         rule("--cut-through", args.cut_through, flow && !program, FRAMES),
         rule("--sample-ms", out.sample_ms.is_some(), flow, FRAMES),
         rule("--channels", out.channels.is_some(), flow && program, "programs at the flow level write --csv alone"),

@@ -11,7 +11,7 @@ use sim::{
 };
 
 /// Digests name rows as computed by this version of the program.
-const VERSION: &str = concat!("espalier sweep 1, ", env!("CARGO_PKG_VERSION"));
+const VERSION: &str = concat!("espalier sweep 2, ", env!("CARGO_PKG_VERSION"));
 
 /// Something that can be varied.
 pub(super) struct Axis {

@@ -116,7 +116,7 @@ impl Network<'_> {
             tag: (frame.tag != UNTAGGED).then(|| self.tables.vlan(frame.tag)),
             class: frame.class,
             bytes: u32::from(frame.bytes),
-            flow: frame.flow,
+            flow: self.flows[frame.flow as usize].origin,
             number: frame.number,
             born_ps: frame.born_ps,
             marked: frame.marked,

@@ -2,7 +2,7 @@
 
 use fabric::PortId;
 
-use crate::workload::SECOND_PS;
+use crate::{spread::Spread, workload::SECOND_PS};
 
 /// How the packet level works. The defaults are those of a store-and-forward gigabit switch of 2005.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,10 @@ pub struct PacketConfig {
     /// How long go-back-N waits for an acknowledgement. The default is 4.096 µs · 2^10, a value of InfiniBand's local
     /// acknowledgement timeout: longer than what a host may hold for its cable.
     pub go_back_ps: u64,
+    /// How hosts spread a pair's frames over its path set, acknowledgements the other way included.
+    pub spread: Spread,
+    /// With [`Spread::Flowlet`], the silence of a flow after which it takes the next path.
+    pub flowlet_gap_ps: u64,
     /// Whether hosts ask for a neighbour's address before the first frame to it.
     pub arp: Arp,
     /// How long to run; sooner if nothing is left to send.
@@ -132,6 +136,8 @@ impl Default for PacketConfig {
             socket_bytes: 200_000,
             window_bytes: 1 << 18,
             go_back_ps: 4_096_000 << 10,
+            spread: Spread::One,
+            flowlet_gap_ps: SECOND_PS / 2000,
             arp: Arp::Known,
             duration_ps: SECOND_PS / 10,
             warmup_ps: 0,

@@ -8,19 +8,23 @@ use super::{
     Network, What,
     capture::Direction,
     config::{Arp, FlowControlAt, PacketConfig},
+    coupled::Supply,
     deadlock::Watch,
     frame::{Frame, Payload},
     job::Running,
     lag::Lags,
     outcome::{Counters, FlowOutcome, Outcome, PortOutcome, Sample},
     port::{Class, HEADER_BYTES, Port},
+    tcp::Scheme,
     transport::FlowState,
 };
 use crate::{
     job::{Job, JobOutcome},
+    lag::{FlowHash, numbers},
+    spread::Spread,
     tables::{NONE, Tables},
     wheel::Wheel,
-    workload::{Change, Flow, Workload},
+    workload::{Change, Flow, TcpVariant, Workload},
 };
 
 /// Events that a slot of the event queue should hold: with fewer, finding the next slot costs more than order in one.
@@ -41,7 +45,8 @@ impl<'a> Simulation<'a> {
     /// Prepares a run. Cost: that of compiling the plan's device state.
     ///
     /// # Panics
-    /// If a flow names a host that the plan does not have, or has no payload in its frames.
+    /// If a flow names a host that the plan does not have, or has no payload in its frames; if the plan, or the packet level,
+    /// [cannot spread](crate::spread::Spread::check_packet) as the configuration says.
     pub fn new(plan: &'a Plan, workload: &'a Workload, config: &PacketConfig) -> Self {
         Self { network: Network::new(plan, workload, None, config.clone()) }
     }
@@ -100,6 +105,9 @@ impl<'a> Simulation<'a> {
 impl<'a> Network<'a> {
     fn new(plan: &'a Plan, workload: &'a Workload, job: Option<Running<'a>>, config: PacketConfig) -> Self {
         let mut config = config;
+        if let Err(error) = config.spread.check_packet(plan) {
+            panic!("{error}");
+        }
         config.captures.sort_unstable();
         config.captures.dedup();
         let tables = Tables::compile(plan);
@@ -125,7 +133,7 @@ impl<'a> Network<'a> {
             state.flow_control = flow_control(config.flow_control, planned, on_host);
             ports.push(state);
         }
-        let lags = Lags::of(topology, workload);
+        let mut lags = Lags::of(topology, workload);
         for host in topology.hosts() {
             let mut state =
                 Port::new(host.port.index() as u32, host.rate_bps, config.cable_ps + config.switch_latency_ps);
@@ -142,9 +150,32 @@ impl<'a> Network<'a> {
                 phases[flow.phase as usize].push(index as u32);
             }
         }
-        let state = |flow| FlowState::new(plan, &tables, flow, &config);
-        let flows = workload.flows.iter().map(|flow| if job.is_none() { state(flow) } else { state(flow).open() });
-        let flows = flows.collect();
+        let hash = FlowHash::of(topology);
+        let numbers = numbers(workload.flows.iter().map(|flow| (flow.phase, flow.source, flow.destination)));
+        let state = |origin: usize, number: u32| {
+            FlowState::new(plan, &tables, (origin as u32, &workload.flows[origin]), (&hash, number), &config)
+        };
+        let mut flows: Vec<FlowState> = numbers.iter().enumerate().map(|(flow, number)| state(flow, *number)).collect();
+        let mut supplies = BTreeMap::new();
+        if config.spread == Spread::Coupled {
+            for (origin, number) in numbers.iter().enumerate() {
+                let paths = flows[origin].path_count();
+                if flows[origin].scheme != Some(Scheme::Tcp(TcpVariant::Reno)) || paths < 2 {
+                    flows[origin].stay();
+                    continue;
+                }
+                let further = flows.len()..flows.len() + paths - 1;
+                let total = if job.is_some() { 0 } else { flows[origin].frames() };
+                let subflows = std::iter::once(origin).chain(further).map(|flow| flow as u32).collect();
+                lags.add_subflows(origin, paths as u32 - 1);
+                flows.extend((1..paths).map(|at| state(origin, *number).coupled(at)));
+                flows[origin] = state(origin, *number).coupled(0);
+                supplies.insert(origin as u32, Supply::new(subflows, total));
+            }
+        }
+        if job.is_some() {
+            flows = flows.into_iter().map(FlowState::open).collect();
+        }
         let mut network = Self {
             wheel: Wheel::new(grain_ps(&ports)),
             now_ps: 0,
@@ -157,6 +188,7 @@ impl<'a> Network<'a> {
             storm_meters: vec![[0; FloodKind::ALL.len()]; switch_ports],
             switch_ports,
             flows,
+            supplies,
             ready: vec![VecDeque::new(); ports.len() - switch_ports],
             neighbours: BTreeSet::new(),
             asking: BTreeMap::new(),
@@ -529,7 +561,7 @@ impl<'a> Network<'a> {
     /// The flow as it was asked for.
     #[inline]
     pub(super) fn spec(&self, flow: u32) -> &'a Flow {
-        &self.workload.flows[flow as usize]
+        &self.workload.flows[self.flows[flow as usize].origin as usize]
     }
 }
 

@@ -187,13 +187,23 @@ impl Network<'_> {
     fn send_message(&mut self, flow: u32, token: Token, bytes: u64) {
         let payload_bytes = self.spec(flow).payload_bytes;
         let state = &mut self.flows[flow as usize];
-        let unsent = state.unsent();
+        let supply = self.supplies.get_mut(&flow);
+        let unsent = supply.as_ref().map_or_else(|| state.unsent(), |supply| supply.drawn);
         let frames = state.messages.get_or_insert_default().push(token, bytes, payload_bytes, unsent);
-        state.extend(frames);
+        let subflows = match supply {
+            Some(supply) => {
+                supply.total += frames;
+                supply.subflows.clone()
+            }
+            None => {
+                state.extend(frames);
+                vec![flow]
+            }
+        };
         if self.flow_outcomes[flow as usize].started_ps.is_none() {
             self.handle_start(flow);
         } else if self.flows[flow as usize].begun {
-            self.make_ready(flow);
+            subflows.into_iter().for_each(|subflow| self.make_ready(subflow));
         }
     }
 

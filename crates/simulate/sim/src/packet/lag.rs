@@ -65,6 +65,13 @@ impl Lags {
         Self { hash, number: numbers(keys), range, members, logical }
     }
 
+    /// Further flows, which are subflows of one: on real cables they would have ports of their own.
+    pub(super) fn add_subflows(&mut self, origin: usize, count: u32) {
+        if let Some(number) = self.number.get(origin).copied() {
+            self.number.extend((1..=count).map(|at| number + at));
+        }
+    }
+
     /// The members of a LAG, in order; none of any other port.
     pub(super) fn members(&self, port: u32) -> &[u32] {
         let range = self.range.get(port as usize).cloned().unwrap_or_default();

@@ -16,12 +16,14 @@
 
 mod capture;
 mod config;
+mod coupled;
 mod deadlock;
 mod engine;
 mod frame;
 mod job;
 mod lag;
 mod outcome;
+mod path_choice;
 mod port;
 mod switch;
 mod tcp;
@@ -39,6 +41,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use fabric::{FloodKind, Plan, rng::Rng};
 
 use self::{
+    coupled::Supply,
     deadlock::Watch,
     frame::Frame,
     job::Running,
@@ -70,7 +73,10 @@ struct Network<'a> {
     /// `pool_used[switch]`
     pool_used: Vec<u32>,
     switch_ports: usize,
+    /// The workload's, then the further subflows of those that are coupled.
     flows: Vec<FlowState>,
+    /// By flow of the workload, where it is coupled.
+    supplies: BTreeMap<u32, Supply>,
     /// `ready[port - switch_ports]`, a host's own port or one of its cables: flows that have something to send there, in turn.
     ready: Vec<VecDeque<u32>>,
     /// Which host knows which neighbour's address.

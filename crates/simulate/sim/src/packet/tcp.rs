@@ -18,6 +18,8 @@ pub const RTO_MIN_PS: u64 = SECOND_PS / 5;
 const RTO_MAX_PS: u64 = 60 * SECOND_PS;
 const DUPLICATES_MAX: u32 = 3;
 const INITIAL_WINDOW: f64 = 10.0;
+/// The least slow start threshold, in segments (RFC 5681).
+const THRESHOLD_MIN: f64 = 2.0;
 const CUBIC_C: f64 = 0.4;
 const CUBIC_BETA: f64 = 0.7;
 /// Frames that a go-back-N sender may have in flight.
@@ -57,6 +59,9 @@ pub(crate) struct Sender {
     window_max: f64,
     epoch_ps: Option<u64>,
     epoch_window: f64,
+    /// The most by which coupled subflows let the window grow for a segment, and the least threshold.
+    increase_max: f64,
+    threshold_min: f64,
 }
 
 impl Sender {
@@ -87,7 +92,36 @@ impl Sender {
             window_max: 0.0,
             epoch_ps: None,
             epoch_window: 0.0,
+            increase_max: f64::INFINITY,
+            threshold_min: THRESHOLD_MIN,
         }
+    }
+
+    /// The same as one of several subflows (RFC 6356).
+    pub(crate) fn of_several(mut self) -> Self {
+        self.threshold_min = 1.0;
+        self
+    }
+
+    /// In congestion avoidance the window grows by no more for a segment.
+    pub(crate) fn couple(&mut self, increase_max: f64) {
+        self.increase_max = increase_max;
+    }
+
+    /// The window, and the round trip in seconds once it is known.
+    pub(crate) fn window_and_round(&self) -> Option<(f64, f64)> {
+        (self.smoothed_ps > 0.0).then_some((self.window, self.smoothed_ps / SECOND_PS as f64))
+    }
+
+    /// Whether a further segment could be sent at once.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.resend && self.next == self.total && f64::from(self.next - self.una) + 1.0 <= self.allowed() + 1e-9
+    }
+
+    /// How many segments may be in flight.
+    fn allowed(&self) -> f64 {
+        let inflation = if self.recover.is_some() { f64::from(self.duplicates) } else { 0.0 };
+        (self.window + inflation).min(self.receive_window).max(1.0)
     }
 
     /// Nothing is to be sent yet.
@@ -122,8 +156,7 @@ impl Sender {
             self.arm(now_ps);
             return Some(self.una);
         }
-        let inflation = if self.recover.is_some() { f64::from(self.duplicates) } else { 0.0 };
-        let allowed = (self.window + inflation).min(self.receive_window).max(1.0);
+        let allowed = self.allowed();
         if self.next >= self.total || f64::from(self.next - self.una) + 1.0 > allowed + 1e-9 {
             return None;
         }
@@ -230,7 +263,7 @@ impl Sender {
             }
             Scheme::Tcp(TcpVariant::Reno) | Scheme::GoBackN => flight / 2.0,
         }
-        .max(2.0);
+        .max(self.threshold_min);
         self.epoch_ps = None;
     }
 
@@ -244,7 +277,7 @@ impl Sender {
             return;
         }
         match variant {
-            TcpVariant::Reno => self.window += fresh / self.window,
+            TcpVariant::Reno => self.window += (fresh / self.window).min(fresh * self.increase_max),
             TcpVariant::Cubic => {
                 let epoch_ps = *self.epoch_ps.get_or_insert(now_ps);
                 if epoch_ps == now_ps {
@@ -293,7 +326,6 @@ pub(crate) enum Answer {
 
 impl Receiver {
     /// How many segments arrived in order.
-    #[cfg(test)]
     pub(crate) fn in_order(&self) -> u32 {
         self.next
     }
@@ -389,6 +421,22 @@ mod tests {
                 }
             }
             assert_eq!((delivered, receiver.in_order()), (total, total), "seed {seed}");
+        }
+    }
+
+    /// In congestion avoidance a window grows by the lesser of its own increase and the coupled one; slow start is not coupled.
+    #[test]
+    fn a_coupled_window_grows_by_the_lesser_increase() {
+        for (increase, grown) in [(f64::INFINITY, 1.0 / 8.0), (1.0, 1.0 / 8.0), (0.01, 0.01)] {
+            let mut sender = Sender::new(Scheme::Tcp(TcpVariant::Reno), 100, 64, 0).of_several();
+            sender.couple(increase);
+            let slow = sender.window;
+            sender.next = 50;
+            sender.handle_ack(SECOND_PS, 1, 0, false);
+            assert_eq!(sender.window, slow + 1.0);
+            (sender.window, sender.threshold) = (8.0, 8.0);
+            sender.handle_ack(SECOND_PS, 2, 0, false);
+            assert!((sender.window - 8.0 - grown).abs() < 1e-12, "{increase}");
         }
     }
 }

@@ -5,11 +5,14 @@ use fabric::{FloodKind, HostId, Plan};
 use super::{
     Network, What,
     config::PacketConfig,
+    coupled::Subflow,
     frame::{Frame, Payload},
     job::Messages,
+    path_choice::PathChoice,
     tcp::{Answer, Receiver, Scheme, Sender},
 };
 use crate::{
+    lag::FlowHash,
     tables::{NONE, Tables, UNTAGGED},
     workload::{Arrivals, Flow, SECOND_PS, TCP_OVERHEAD_BYTES, Transport, WIRE_OVERHEAD_BYTES},
 };
@@ -19,8 +22,12 @@ const ACK_DELAY_PS: u64 = SECOND_PS / 25;
 /// How long a host waits for the answer to an address request.
 const ASK_AGAIN_PS: u64 = SECOND_PS;
 
-/// A flow's state at both ends.
+/// A flow's state at both ends, or that of one of its subflows.
 pub(super) struct FlowState {
+    /// Which flow of the workload it is, or belongs to.
+    pub(super) origin: u32,
+    /// What it carries as a subflow.
+    pub(super) subflow: Option<Subflow>,
     /// Data frames left to make; [`u32::MAX`] for no end.
     left: u32,
     made: u32,
@@ -33,24 +40,33 @@ pub(super) struct FlowState {
     is_ready: bool,
     interval_ps: u64,
     pub(super) scheme: Option<Scheme>,
-    sender: Sender,
+    pub(super) sender: Sender,
     receiver: Receiver,
     in_order: u32,
     timeout_at_ps: u64,
     delay_pending: bool,
-    /// What the sender puts on the cable, and the class in which it travels.
-    tag: u16,
-    class: u8,
-    ack_tag: u16,
-    ack_class: u8,
+    /// The tags of data frames, and of what answers them.
+    data_paths: PathChoice,
+    ack_paths: PathChoice,
 }
 
 impl FlowState {
-    pub(super) fn new(plan: &Plan, tables: &Tables, flow: &Flow, config: &PacketConfig) -> Self {
+    /// A flow of the workload, the `number`-th of its pair.
+    pub(super) fn new(
+        plan: &Plan,
+        tables: &Tables,
+        (origin, flow): (u32, &Flow),
+        (hash, number): (&FlowHash, u32),
+        config: &PacketConfig,
+    ) -> Self {
         assert!(flow.payload_bytes > 0 && flow.payload_bytes <= 9_000, "frames carry 1 to 9,000 octets of payload");
-        let lane = |vlan: u16| if vlan == UNTAGGED { 0 } else { tables.lane[usize::from(vlan)] };
-        let (tag, vlan) = tables.host_tag(plan, flow.source, flow.destination);
-        let back = flow.destination.map_or((UNTAGGED, UNTAGGED), |to| tables.host_tag(plan, to, Some(flow.source)));
+        let paths = |from: HostId, to: Option<HostId>| match to {
+            Some(to) => PathChoice::spread(plan, tables, (from, to), (hash, number), config),
+            None => PathChoice::assigned(plan, tables, from, None),
+        };
+        let data_paths = paths(flow.source, flow.destination);
+        // Whom nobody in particular sends to answers nobody.
+        let ack_paths = flow.destination.map_or(data_paths.clone(), |from| paths(from, Some(flow.source)));
         let frames = flow.frames().map_or(u32::MAX, |frames| u32::try_from(frames).unwrap_or(u32::MAX - 1));
         let (scheme, interval_ps) = match flow.transport {
             Transport::Udp { rate_bps, .. } => {
@@ -62,6 +78,8 @@ impl FlowState {
         };
         let window = config.window_bytes / flow.payload_bytes;
         Self {
+            origin,
+            subflow: None,
             left: frames,
             made: 0,
             outstanding: 0,
@@ -75,11 +93,19 @@ impl FlowState {
             in_order: 0,
             timeout_at_ps: u64::MAX,
             delay_pending: false,
-            tag,
-            class: lane(vlan),
-            ack_tag: back.0,
-            ack_class: lane(back.1),
+            data_paths,
+            ack_paths,
         }
+    }
+
+    /// The same as a subflow that has nothing to carry yet, in the path that is the `at`-th of each way's.
+    pub(super) fn coupled(mut self, at: usize) -> Self {
+        self.sender.extend_from_nothing();
+        self.sender = self.sender.of_several();
+        self.subflow = Some(Subflow::default());
+        self.data_paths.settle(at);
+        self.ack_paths.settle(at);
+        self
     }
 
     /// The same as a connection on which nothing is sent yet.
@@ -90,9 +116,25 @@ impl FlowState {
         self
     }
 
-    /// More frames are to be sent on a connection.
+    /// More frames are to be sent on a connection without subflows.
     pub(super) fn extend(&mut self, frames: u32) {
         if self.scheme.is_some() { self.sender.extend(frames) } else { self.left += frames }
+    }
+
+    /// Its frames stay on the path that the hash chose, both ways.
+    pub(super) fn stay(&mut self) {
+        self.data_paths.stay();
+        self.ack_paths.stay();
+    }
+
+    /// How many paths its data frames may take.
+    pub(super) fn path_count(&self) -> usize {
+        self.data_paths.count()
+    }
+
+    /// How many frames carry the flow; [`u32::MAX`] for no end.
+    pub(super) fn frames(&self) -> u32 {
+        self.left
     }
 
     /// The number from which on no frame has been sent.
@@ -127,6 +169,12 @@ impl Network<'_> {
 
     /// A flow's first frame may go; a second call does nothing.
     fn begin(&mut self, flow: u32) {
+        let sisters = self.supplies.get(&flow).map(|supply| supply.subflows.clone()).unwrap_or_default();
+        self.begin_alone(flow);
+        sisters.into_iter().for_each(|sister| self.begin_alone(sister));
+    }
+
+    fn begin_alone(&mut self, flow: u32) {
         if std::mem::replace(&mut self.flows[flow as usize].begun, true) {
             return;
         }
@@ -186,6 +234,7 @@ impl Network<'_> {
     fn send_one(&mut self, flow: u32, nic: u32) {
         let spec = self.spec(flow);
         let waiting = self.waiting_at(nic);
+        self.draw(flow);
         let state = &mut self.flows[flow as usize];
         let number = if state.scheme.is_some() {
             match state.sender.poll_segment(self.now_ps) {
@@ -216,21 +265,25 @@ impl Network<'_> {
             }
             number
         };
-        let messages = self.flows[flow as usize].messages.as_ref();
+        // What a segment of a subflow carries is another frame of the flow.
+        let carried = self.flows[flow as usize].subflow.as_ref().map_or(Some(number), |subflow| subflow.frame(number));
+        let carried = carried.expect("what is sent is not known to have arrived");
+        let messages = self.flows[self.flows[flow as usize].origin as usize].messages.as_ref();
         let payload = match spec.bytes {
             _ if messages.is_some() => {
-                messages.map_or(spec.payload_bytes, |messages| messages.payload(number, spec.payload_bytes))
+                messages.map_or(spec.payload_bytes, |messages| messages.payload(carried, spec.payload_bytes))
             }
             Some(bytes) => {
-                let before = u64::from(number) * u64::from(spec.payload_bytes);
+                let before = u64::from(carried) * u64::from(spec.payload_bytes);
                 bytes.saturating_sub(before).min(u64::from(spec.payload_bytes)) as u32
             }
             None => spec.payload_bytes,
         };
         let state = &mut self.flows[flow as usize];
         state.outstanding += 1;
-        let (tag, class) = (state.tag, state.class);
-        self.flow_outcomes[flow as usize].sent_frames += 1;
+        let (tag, class) = state.data_paths.next(self.now_ps);
+        let origin = self.flows[flow as usize].origin;
+        self.flow_outcomes[origin as usize].sent_frames += 1;
         self.counters.injected += 1;
         let frame = self.create(Frame {
             at_ps: self.now_ps,
@@ -275,7 +328,7 @@ impl Network<'_> {
         self.counters.delivered += 1;
         match kind {
             Payload::Data => {
-                let outcome = &mut self.flow_outcomes[flow as usize];
+                let outcome = &mut self.flow_outcomes[self.flows[flow as usize].origin as usize];
                 outcome.received_frames += 1;
                 let latency_ps = self.now_ps - born_ps;
                 outcome.latency_sum_ps += u128::from(latency_ps);
@@ -285,6 +338,7 @@ impl Network<'_> {
             }
             Payload::Ack | Payload::MarkedAck => {
                 self.forget(frame);
+                self.couple(flow, number);
                 let state = &mut self.flows[flow as usize];
                 state.sender.handle_ack(self.now_ps, number, born_ps, kind == Payload::MarkedAck);
                 self.watch_timeout(flow);
@@ -319,7 +373,7 @@ impl Network<'_> {
         let spec = self.spec(flow);
         let state = &mut self.flows[flow as usize];
         let payload = u64::from(spec.payload_bytes);
-        let is_job = state.messages.is_some();
+        let is_job = self.job.is_some();
         if is_job && state.scheme.is_none() {
             return self.receive_message(flow, number, None);
         }
@@ -333,19 +387,24 @@ impl Network<'_> {
             Some(messages) if scheme == Scheme::GoBackN => messages.end(number),
             _ => spec.frames().map_or(u32::MAX, |frames| frames as u32),
         };
-        let (answer, fresh) = state.receiver.handle_segment(scheme, number, born_ps, marked, total);
+        let before = state.receiver.in_order();
+        let (answer, segments) = state.receiver.handle_segment(scheme, number, born_ps, marked, total);
+        let fresh = self.arrive(flow, before, segments);
+        // The flow is its own first subflow, which knows what the program has.
+        let origin = self.flows[flow as usize].origin;
+        let state = &mut self.flows[origin as usize];
         if fresh > 0 && is_job {
             state.in_order += fresh;
             let in_order = state.in_order;
-            self.receive_message(flow, number, Some(in_order));
+            self.receive_message(origin, number, Some(in_order));
         } else if fresh > 0 {
             let (before, after) = (u64::from(state.in_order) * payload, u64::from(state.in_order + fresh) * payload);
             state.in_order += fresh;
             let most = spec.bytes.unwrap_or(u64::MAX);
-            let complete = state.in_order >= total;
+            let complete = state.in_order >= spec.frames().map_or(u32::MAX, |frames| frames as u32);
             self.count_payload(flow, after.min(most) - before.min(most));
             if complete {
-                self.end_flow(flow);
+                self.end_flow(origin);
             }
         }
         match answer {
@@ -362,7 +421,7 @@ impl Network<'_> {
     }
 
     pub(super) fn count_payload(&mut self, flow: u32, bytes: u64) {
-        let outcome = &mut self.flow_outcomes[flow as usize];
+        let outcome = &mut self.flow_outcomes[self.flows[flow as usize].origin as usize];
         outcome.delivered_bytes += bytes;
         if self.now_ps >= self.config.warmup_ps {
             outcome.goodput_bytes += bytes;
@@ -405,7 +464,7 @@ impl Network<'_> {
     fn send_ack(&mut self, flow: u32, ack: u32, sent_ps: u64, marked: bool) {
         let spec = self.spec(flow);
         let Some(from) = spec.destination else { return };
-        let state = &self.flows[flow as usize];
+        let (tag, class) = self.flows[flow as usize].ack_paths.next(self.now_ps);
         let kind = if marked { Payload::MarkedAck } else { Payload::Ack };
         let frame = Frame {
             at_ps: self.now_ps,
@@ -418,11 +477,11 @@ impl Network<'_> {
             exit: NONE,
             next: NONE,
             bytes: TCP_OVERHEAD_BYTES as u16,
-            tag: state.ack_tag,
+            tag,
             vlan: UNTAGGED,
             kind,
             flood: FloodKind::UnknownUnicast,
-            class: state.ack_class,
+            class,
             marked: false,
         };
         self.send_frame(frame);

@@ -2,12 +2,16 @@
 
 use fabric::HostId;
 use serde_json::{Value, json};
+use sim::spread::Spread;
 
 use super::{Ran, tables::share, ways};
 
 /// What the command line asked for, in its words.
 pub(crate) struct Settings {
-    pub(crate) pattern: &'static str,
+    pub(crate) pattern: String,
+    /// How many hosts take part in it: the first ones.
+    pub(crate) pattern_hosts: usize,
+    pub(crate) spread: Spread,
     pub(crate) transport: String,
     pub(crate) flow_control: String,
     pub(crate) bytes: Option<u64>,
@@ -17,7 +21,7 @@ pub(crate) struct Settings {
     pub(crate) fair_bps: f64,
     pub(crate) bound_bps: f64,
     /// The channel between switches that most pairs cross, and how many do.
-    pub(crate) bottleneck: Option<(String, u32)>,
+    pub(crate) bottleneck: Option<(String, Value)>,
 }
 
 /// The packet level's object.
@@ -58,8 +62,9 @@ pub(crate) fn packet_json(ran: &Ran<'_>, settings: &Settings) -> Value {
     let latency: u128 = outcome.flows.iter().map(|flow| flow.latency_sum_ps).sum();
     let between = topology.channel_count();
     json!({
-        "level": "packet", "pattern": settings.pattern, "pairs": outcome.flows.len(),
-        "transport": settings.transport, "flow_control": settings.flow_control, "bytes": settings.bytes,
+        "level": "packet", "pattern": settings.pattern, "hosts": topology.hosts().len(),
+        "pattern_hosts": settings.pattern_hosts, "pairs": outcome.flows.len(),
+        "spread": settings.spread.word(), "transport": settings.transport, "flow_control": settings.flow_control, "bytes": settings.bytes,
         "seed": config.seed, "duration_ps": config.duration_ps, "elapsed_ps": outcome.elapsed_ps,
         "warmup_ps": outcome.warmup_ps, "interrupted": settings.interrupted,
         "goodput_mean_bps": outcome.mean_goodput_bps(), "fair_bps": settings.fair_bps,
