@@ -40,6 +40,52 @@ use lab::{
 
 const HOSTS_PER_SWITCH: usize = 4;
 
+/// A frame's source port is the place of its VLAN in the list, and other ports take the first.
+#[test]
+fn a_source_port_chooses_among_the_vlans_of_a_pair() {
+    const CABLES: usize = 4;
+    for &backend in Backend::ALL {
+        if skipped(backend) {
+            continue;
+        }
+        let plan = vbft(CABLES, Tagging::Pair);
+        let spread = Spread::Port;
+        let lab = Guard::up(&plan, &LabOptions { backend: Some(backend), spread, ..LabOptions::new(lab_name("port")) });
+        let (first, last) = (&lab.0.layout().hosts[0], &lab.0.layout().hosts[2 * HOSTS_PER_SWITCH - 1]);
+        let send = |port: u16| {
+            let before = carried(&lab.0, CABLES);
+            let sent = within(&first.namespace, || -> std::io::Result<()> {
+                let socket = UdpSocket::bind(("0.0.0.0", port))?;
+                (0..100).try_for_each(|_| socket.send_to(&[0; 1000], (last.address, 9)).map(|_| ()))
+            });
+            sent.expect("a namespace").expect("datagrams leave");
+            let after = Instant::now() + Duration::from_secs(10);
+            loop {
+                let used: Vec<usize> = (carried(&lab.0, CABLES).iter().zip(&before))
+                    .enumerate()
+                    .filter(|(_, (now, before))| **now - **before > 90_000)
+                    .map(|(cable, _)| cable)
+                    .collect();
+                if !used.is_empty() || Instant::now() > after {
+                    return used;
+                }
+                thread::sleep(Duration::from_millis(20));
+            }
+        };
+        let table = tagger::plan::table(&plan, HostId::new(0), spread).expect("hosts tag");
+        let mac = plan.topology.host(HostId::new(2 * HOSTS_PER_SWITCH - 1)).mac;
+        let choices = table.destinations[&mac].choices();
+        assert_eq!(choices.len(), CABLES);
+        let cable = |place: usize| vec![usize::from(choices[place % CABLES].get()) - 2];
+        for port in 61_440..61_448 {
+            assert_eq!(send(port), cable(usize::from(port % 8)), "port {port}, {choices:?}");
+        }
+        for port in [61_439, 40_003, 5_001] {
+            assert_eq!(send(port), cable(0), "port {port}, {choices:?}");
+        }
+    }
+}
+
 #[test]
 fn every_mode_uses_every_cable() {
     let modes = [Tagging::Source, Tagging::Destination, Tagging::SourceDestination, Tagging::Pair];
@@ -265,7 +311,7 @@ fn bisection(backend: Backend, plan: &Plan, cables: usize, spread: Spread) {
         Spread::Flow | Spread::Flowlet { .. } => {
             assert!(used.iter().filter(|bytes| **bytes > 100_000).count() > 1, "{what}: {used:?}")
         }
-        Spread::First => {
+        Spread::First | Spread::Port => {
             let (least, most) = (used.iter().min().copied().unwrap_or(0), used.iter().max().copied().unwrap_or(0));
             assert!(least > 0 && most < 3 * least, "{what}: every cable carries its share: {used:?}");
         }

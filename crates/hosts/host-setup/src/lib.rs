@@ -69,6 +69,8 @@ pub struct HostSetup<'a> {
     rails: Rails,
     nics: Vec<Nic>,
     peers: Vec<ri2n::Peer<'a>>,
+    /// VLANs of a pair of hosts, at most.
+    paths: usize,
 }
 
 /// A port of a machine.
@@ -122,7 +124,8 @@ impl<'a> HostSetup<'a> {
             Ok(Nic { device: device.to_owned(), rail: host.rail, mac, address, prefix_bits, mtu_bytes, table })
         });
         let (nics, peers) = (nics.collect::<Result<_, _>>()?, ri2n::peers(plan, machine));
-        Ok(Self { machine: name, digest, rails: plan.policy.rails, nics, peers })
+        let paths = plan.summary.paths.as_ref().map_or(1, |paths| paths.paths_max);
+        Ok(Self { machine: name, digest, rails: plan.policy.rails, nics, peers, paths })
     }
 
     /// The machine's name as the name of a folder.
@@ -142,9 +145,11 @@ impl<'a> HostSetup<'a> {
         files
     }
 
-    /// Settings of RI2N with the links to every machine that has paths of its own to this one; none unless the plan has planes.
+    /// Settings of RI2N with the links to every machine that has paths of its own to this one, and how many paths a pair of
+    /// addresses has; none unless the plan has planes or path sets.
     pub fn ri2n(&self) -> Option<String> {
-        (!self.peers.is_empty()).then(|| ri2n::settings(&self.origin(), &self.peers))
+        let is_needed = !self.peers.is_empty() || self.paths > 1;
+        is_needed.then(|| ri2n::settings(&self.origin(), &self.peers, self.paths))
     }
 
     fn origin(&self) -> String {

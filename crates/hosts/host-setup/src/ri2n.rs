@@ -1,6 +1,6 @@
 //! Settings of RI2N: which ports of other machines are reached from which of ours, so that no two links meet in a switch.
 //!
-//! Where a plan has planes ([`fabric::Planes`]), a link joins ports of one plane. Without planes RI2N chooses by itself, and no
+//! Where a plan has path sets, how many links a pair of addresses has is set. Where a plan has planes ([`fabric::Planes`]), a link joins ports of one plane. Without planes RI2N chooses by itself, and no
 //! file is made.
 
 use std::fmt::Write;
@@ -33,12 +33,18 @@ pub(crate) struct Peer<'a> {
 }
 
 /// The settings file; `origin` says where it is from.
-pub(crate) fn settings(origin: &str, peers: &[Peer<'_>]) -> String {
+pub(crate) fn settings(origin: &str, peers: &[Peer<'_>], paths: usize) -> String {
+    let planes =
+        if peers.is_empty() { "" } else { ": each link joins ports of one plane, and no two have a switch in common" };
     let mut text = format!(
         "# {origin}.\n\
-         # For ri2n --config, or RI2N_CONFIG: each link joins ports of one plane, and no two have a switch in common.\n\
+         # For ri2n --config, or RI2N_CONFIG{planes}.\n\
          # What this file does not set is as without it; a passphrase goes above the first peer.\n"
     );
+    if paths > 1 {
+        writeln!(text, "\n# Hosts tag with espalier tagger run --spread port.\npaths = {paths}")
+            .expect("writing to a string");
+    }
     for Peer { name, links } in peers {
         let links = links.iter().map(|(local, remote)| format!("{{local = \"{local}\", remote = \"{remote}\"}}"));
         let links = links.collect::<Vec<_>>().join(", ");

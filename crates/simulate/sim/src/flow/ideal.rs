@@ -29,8 +29,9 @@ use super::{
 pub const TOLERANCE: f64 = 0.01;
 /// A pair that has no more than this above the others, where they stop, stops with them.
 const TOGETHER: f64 = 0.2 * TOLERANCE;
-/// By what part of its rate a pair that has stopped may miss it while others rise: programs with no room at all converge badly.
-const GIVE: f64 = 0.05 * TOLERANCE;
+/// By what part of its rate a pair that has stopped may miss it while others rise: programs with no room at all converge badly, and
+/// the next of these is tried where one does.
+const GIVES: [f64; 3] = [0.05 * TOLERANCE, 0.2 * TOLERANCE, TOLERANCE];
 
 /// The resources of each of a transfer's paths.
 pub(super) type Paths = Vec<Vec<u32>>;
@@ -60,7 +61,14 @@ pub(super) fn share(
         if !go_on() {
             return None;
         }
-        let level = next_level(capacity, unit, transfers, &most, &stopped);
+        let mut level = next_level(capacity, unit, transfers, &most, &stopped, GIVES[0]);
+        for give in &GIVES[1..] {
+            // The last is what it is: rates that fit, and could be somewhat larger.
+            if level.is_solved() {
+                break;
+            }
+            level = next_level(capacity, unit, transfers, &most, &stopped, *give);
+        }
         let rate = |pair: usize| level.flow[pair].iter().sum::<f64>();
         let rising = (0..transfers.len()).filter(|pair| stopped[*pair].is_none());
         // One of them cannot rise, whatever is rounded: the one that costs the others most.
@@ -90,7 +98,14 @@ fn narrowest(capacity: &[f64], paths: &Paths) -> f64 {
 }
 
 /// The program of the transfers that still rise, over the resources that can be full.
-fn next_level(capacity: &[f64], unit: f64, transfers: &[&Paths], most: &[f64], stopped: &[Option<f64>]) -> Level {
+fn next_level(
+    capacity: &[f64],
+    unit: f64,
+    transfers: &[&Paths],
+    most: &[f64],
+    stopped: &[Option<f64>],
+    give: f64,
+) -> Level {
     let mut wanted = vec![0.0; capacity.len()];
     for (pair, paths) in transfers.iter().enumerate() {
         let mut crossed: Vec<u32> = paths.iter().flatten().copied().collect();
@@ -110,7 +125,7 @@ fn next_level(capacity: &[f64], unit: f64, transfers: &[&Paths], most: &[f64], s
             .iter()
             .map(|path| path.iter().map(|resource| row[*resource as usize]).filter(|row| *row != u32::MAX).collect())
             .collect(),
-        least: stopped[pair].map(|rate| rate * (1.0 - GIVE)),
+        least: stopped[pair].map(|rate| rate * (1.0 - give)),
         most: stopped[pair].unwrap_or(most[pair]),
     });
     solve(&pairs.collect::<Vec<Pair>>(), &room)
