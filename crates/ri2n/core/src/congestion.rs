@@ -29,8 +29,10 @@
 //!
 //! *Paths* between the same two addresses have the sender's port in common, and may have more: the n links of such a pair grow as
 //! one together, by an n-th each. Where delay steers, windows that meet in one queue come to be as their growth, so n links take one
-//! share of a cable that all of them lead through, while a cable that only one of them leads through is filled by that one. Their
-//! windows become smaller than a packet as those of many flows do.
+//! share of a cable that all of them lead through, while a cable that only one of them leads through is filled by that one. What
+//! delays the least delayed of them is taken for the queue of the port that they share, and sets the target of all: a link that is
+//! delayed by more gives way to the others. Another flow is blamed only if all of them are delayed. Windows become smaller than a
+//! packet as those of many flows do.
 //!
 //! *A queue of this machine* that refuses a packet says so when it is sent: the window is cut by 30 % at once, once for what is in
 //! flight, and nothing leaves on the link for about a round trip (`connection/transmit.rs`).
