@@ -52,7 +52,7 @@ ip -4 rule add from 10.7.1.2 table 1002 priority 1002
     }
 }
 
-/// As many as there are VLANs in the largest path set, not as many as were allowed.
+/// The size of the largest path set, not the policy's limit.
 #[test]
 fn settings_of_ri2n_say_how_many_paths_a_pair_has() {
     let text = "links: [\"s1:11 -- s2:11\", \"s1:12 -- s2:12\", \"s1:13 -- s2:13\"]\nswitches: {s1: {}, s2: {}}\nmachines:\n  gpu1:\n    \

@@ -36,8 +36,8 @@
 #define SPREAD_PORT 3    /* choice[0], unless the sender chose */
 
 /*
- * Source ports from here on choose: port % CHOICES_MAX is the place in the list. They lie above those that Linux gives to
- * whoever asks for none, so that nobody chooses by chance.
+ * Source ports from here on select a VLAN: port % CHOICES_MAX is its index in the list. They lie above Linux's ephemeral
+ * range, which ends at 60999, so that no flow selects a VLAN by chance.
  */
 #define PATH_PORTS 61440
 

@@ -10,7 +10,7 @@ const CLASS_MASK: u8 = 7;
 const OWN_VLAN: u8 = 0x80;
 const OWN_BY_DSCP: u8 = 0x40;
 
-/// Source ports from here on choose a VLAN of the list. Linux gives no such port to a program that asks for none in particular.
+/// `PATH_PORTS`: source ports from here on select a VLAN of the list. Linux's ephemeral range ends below, at 60,999.
 pub const PATH_PORTS: u16 = 61_440;
 /// Flows that are told apart when flowlets are.
 pub const FLOWLETS_MAX: usize = 4096;
@@ -254,6 +254,13 @@ mod tests {
             widest = widest.max(width);
         }
         (fields, end.next_multiple_of(widest))
+    }
+
+    /// RI2N knows nothing of the tagger, so both state the first port.
+    #[test]
+    fn ri2n_selects_paths_by_the_same_ports() {
+        let ri2n = include_str!("../../../ri2n/io/src/entropy.rs");
+        assert!(ri2n.contains("PORTS: RangeInclusive<u16> = 61_440..=") && PATH_PORTS == 61_440);
     }
 
     #[test]

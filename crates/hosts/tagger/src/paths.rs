@@ -89,8 +89,8 @@ impl Paths {
     }
 
     /// What a table becomes when only these paths are [fit](crate::health::Health::fit); all routes that paths decide,
-    /// [`Mac::BROADCAST`] standing for the group's. A route keeps its fit VLANs, each where it is in the list, and has them take the
-    /// places of the others: who chose a place, or whose flow fell on it, stays on its VLAN while that is fit. If it has none, its destinations are spread
+    /// [`Mac::BROADCAST`] standing for the group's. A route keeps its fit VLANs, each at its index in the list, and they replace
+    /// the others there, so a flow keeps its VLAN while that is fit. If it has none, its destinations are spread
     /// over the fit ones that are not barred; if there are none, it stays as it is. Cost: O(destinations · VLANs).
     pub fn reroute(&self, base: &TaggingTable, is_fit: impl Fn(PathId) -> bool) -> Vec<(Mac, Route)> {
         let mut routes = Vec::new();

@@ -24,15 +24,14 @@
 //!
 //! *Links together*: several links of a connection may lead through one bottleneck, where each would take a flow's share. So the
 //! links of a connection that compete are coupled by LIA (RFC 6356): their windows grow together as one flow's would on the best
-//! of them. What is steered by delay needs no coupling between links apart: a queue of 400 µs leaves room to whoever else keeps one
-//! as short, and each link fills up.
+//! of them. Links of separate ports need no coupling while they are steered by delay: a queue of 400 µs leaves room for other flows,
+//! and each link is filled.
 //!
-//! *Paths* between the same two addresses have the sender's port in common, and may have more: the n links of such a pair grow as
-//! one together, by an n-th each. Where delay steers, windows that meet in one queue come to be as their growth, so n links take one
-//! share of a cable that all of them lead through, while a cable that only one of them leads through is filled by that one. What
-//! delays the least delayed of them is taken for the queue of the port that they share, and sets the target of all: a link that is
-//! delayed by more gives way to the others. Another flow is blamed only if all of them are delayed. Windows become smaller than a
-//! packet as those of many flows do.
+//! *Paths* between the same two addresses share at least the sender's port. The n links of such a pair each grow by an n-th of what a
+//! lone link would, so on a link of the network that all of them cross they take one flow's share together; a link that only one of
+//! them crosses is filled by that one. The delay of the least delayed of them is taken for the queue of the shared port, and sets the
+//! target of all: a link that is delayed by more shrinks, and load moves to the others. Another flow is blamed only if all of them are
+//! delayed. Windows become smaller than a packet, as those of many flows do.
 //!
 //! *A queue of this machine* that refuses a packet says so when it is sent: the window is cut by 30 % at once, once for what is in
 //! flight, and nothing leaves on the link for about a round trip (`connection/transmit.rs`).
@@ -80,7 +79,7 @@ const BLAME_AFTER_ROUND_TRIPS: u32 = 16;
 const BLAME_AGAIN_AFTER: Duration = Duration::from_millis(40);
 /// How long to compete before looking whether the queue can be drained.
 const COMPETE_FOR: Duration = Duration::from_secs(2);
-/// How long the queue of a round says something of the next.
+/// How long the queueing delay of a round is taken for the present one.
 const QUEUE_OF_LATE: Duration = Duration::from_millis(500);
 /// How often the smallest round-trip time is sought by draining the queue.
 const DRAIN_EVERY: Duration = Duration::from_secs(5);
@@ -352,7 +351,7 @@ impl Congestion {
 
     fn end_round(&mut self, now: Time, acked: &Acked) {
         let queue = self.round_rtt_min.saturating_sub(acked.rtt_min);
-        // What delays all of the pair's links is in the port that they share.
+        // The queue that all of the pair's links see is that of the port that they share.
         let common = acked.least_queue.map_or(queue, |least| least.min(queue));
         let rtt = acked.rtt_smoothed.saturating_sub(queue - common);
         let target = self.target(rtt) + acked.waits;
@@ -377,7 +376,7 @@ impl Congestion {
                 } else {
                     BLAME_AFTER.max(acked.rtt_smoothed * BLAME_AFTER_ROUND_TRIPS)
                 };
-                // A part of that size has nothing left to shrink.
+                // A window of two packets that shares its port with others has no room to shrink.
                 let may_blame = self.paths < 2.0 || self.window > PACKETS_MIN * self.packet;
                 if may_blame && now.since(self.calm_at) > patience {
                     self.window = self.window.max(self.competing_window.take().unwrap_or_default());

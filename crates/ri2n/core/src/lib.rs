@@ -38,7 +38,7 @@ pub mod wire;
 pub use buffer::Target;
 pub use connection::{
     Arrival, BUFFER_MAX, BUFFER_MIN, Batch, Carrier, CloseReason, Connection, LinkTerms, Neighbour, Neighbours, Part,
-    PathKnowledge, PathReport, Patience, ReadError, Settings, StreamState, Waiting, WriteError,
+    PathKnowledge, PathReport, Patience, Precedence, ReadError, Settings, StreamState, WriteError,
 };
 pub use health::Health;
 pub use key::{KEYS_MAX, Key, KeyId, Keys};

@@ -104,8 +104,8 @@ fn load_moves_away_from_a_path_that_another_needs() {
     assert!(each[1] > 0.4 * 12.5e6, "{each:?}");
 }
 
-/// Streams whose paths all lead through one cable. Returns the share of those with eight paths, every second one, and Jain's index of
-/// all; the others have so many.
+/// Sixteen streams whose paths all lead through one cable: every second one has eight paths, the others have `others`. Returns the share
+/// of the cable that the former take, and Jain's index of all.
 fn shares_of_one_cable(others: usize) -> (f64, f64) {
     let mut world = World::new(4);
     let one = both_ways(&mut world, &Pipe { rate: 125e6, buffer: 512e3, ..cable() });

@@ -12,7 +12,7 @@ use crate::sys::Socket;
 use ri2n::ENTROPIES;
 use std::{net::IpAddr, ops::RangeInclusive, sync::OnceLock};
 
-/// Ports that choose: above those that Linux gives to whoever asks for none. `espalier tagger` has the same number.
+/// Source ports that select a path: above Linux's ephemeral range, which ends at 60,999. `PATH_PORTS` of the tagger is the first.
 pub(crate) const PORTS: RangeInclusive<u16> = 61_440..=u16::MAX;
 /// Ports tried for one socket before there is none.
 const TRIED_MAX: usize = 64;

@@ -5,8 +5,8 @@
 //!  address of ours goes    ─▶ its links are down until it is back
 //!  server's address comes  ─▶ ADDRESS frame ─▶ client: as above
 //! ```
-//! With several paths a pair of addresses has as many links, which differ by their source ports. Each pair has its first link before
-//! one has a second, so that pairs share what links there may be.
+//! With `paths = K` a pair of addresses has K links, which differ by their source ports. Every pair gets its first link before any pair
+//! gets a second, so pairs share the numbers of links evenly.
 
 use crate::{
     config::{LinkChoice, LinkPair},
@@ -92,7 +92,7 @@ impl ServerReach {
         let links = connection.links();
         let (mut stale, good): (Vec<LinkReport>, Vec<LinkReport>) =
             links.into_iter().partition(|link| self.gone.contains(&link.path.remote.ip()) || !has_address(link, all));
-        // Links of named pairs stay as they are; others go on by what took the place of their addresses.
+        // Links of named pairs stay as they are; other stale links move to new addresses.
         let (pairs, staying) = match choice {
             LinkChoice::Pairs(pairs) => (pairs.clone(), stale.clone()),
             LinkChoice::Automatic | LinkChoice::Addresses(_) => {
@@ -115,7 +115,7 @@ impl ServerReach {
             if successor.is_none() && connection.add_link(now, path, terms).is_some() {
                 continue;
             }
-            // A pair's first link is worth more than what addresses that are gone had, or another pair's further links.
+            // A pair's first link replaces a stale link, or a further link of another pair, if there is no free number.
             let last = if entropy == 0 { stale.len().checked_sub(1) } else { None };
             let old = successor.or(last).map(|old| stale.swap_remove(old).id);
             let old = old.or_else(|| if entropy == 0 { further.pop().map(|link| link.id) } else { None });

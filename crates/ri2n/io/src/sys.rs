@@ -3,7 +3,7 @@
 //! All `unsafe` code of the crate is here and in `netlink.rs` and `interfaces.rs`; every call passes buffers that outlive it.
 
 use crate::duty::Seen;
-use ri2n::{Batch, Connection, Neighbour, Path, Time, Waiting};
+use ri2n::{Batch, Connection, Neighbour, Path, Precedence, Time};
 use std::{
     cell::RefCell,
     io,
@@ -171,7 +171,7 @@ impl Socket {
             socket.set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
         }
         socket.send_freely()?;
-        // What strangers send here takes no memory worth mentioning.
+        // Nothing is read from this socket: the smallest buffer bounds what unsolicited datagrams occupy.
         socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, 0)?;
         socket.bound((any, port).into())
     }
@@ -324,7 +324,7 @@ impl Socket {
                 from = *end;
                 let is_run = segment == Segment::BySystem && batch.ends.len() > 1;
                 let size = is_run.then_some(batch.datagram_size as u16);
-                self.send_vectored(&batch.path, iovecs, size, (batch.neighbour, batch.waiting))?;
+                self.send_vectored(&batch.path, iovecs, size, (batch.neighbour, batch.precedence))?;
             }
             Ok(())
         })
@@ -333,7 +333,7 @@ impl Socket {
     /// Sends one datagram.
     pub(crate) fn send_to(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut iovecs = [libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }];
-        self.send_vectored(path, &mut iovecs, None, (Neighbour::Unsaid, Waiting::Reader))
+        self.send_vectored(path, &mut iovecs, None, (Neighbour::Unsaid, Precedence::Normal))
     }
 
     fn send_vectored(
@@ -341,7 +341,7 @@ impl Socket {
         path: &Path,
         iovecs: &mut [libc::iovec],
         segment: Option<u16>,
-        (neighbour, waiting): (Neighbour, Waiting),
+        (neighbour, precedence): (Neighbour, Precedence),
     ) -> io::Result<()> {
         let mut flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         if neighbour == Neighbour::Keep {
@@ -377,7 +377,7 @@ impl Socket {
             }
             _ => {}
         }
-        if waiting == Waiting::Window {
+        if precedence == Precedence::LowDelay {
             let (level, name) =
                 if self.is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
             put_control(&mut header, level, name, &LOW_DELAY);

@@ -26,9 +26,9 @@ pub enum Pattern {
     Permutation,
     /// Host `i` of `n` to host `i + ⌈n / 2⌉ - 1`, modulo `n`.
     Tornado,
-    /// Each host to the one so many numbers on, modulo the number of hosts.
+    /// Host `i` to host `i + N`, modulo the number of hosts.
     Shift(u32),
-    /// The permutation that a plan with path sets stores as the one of which no routing carries much.
+    /// The permutation that a plan with path sets stores: the one with the lowest bound of any routing that the planner found.
     Worst,
     /// Everybody to the first host.
     Incast,
@@ -128,7 +128,7 @@ impl Pattern {
         self.flood().is_some()
     }
 
-    /// How many of so many hosts take part: the first ones.
+    /// The number of hosts that take part, of `hosts` in all: the first ones.
     pub fn hosts_of(self, hosts: usize) -> usize {
         match self {
             Self::BitReversal => hosts.checked_ilog2().map_or(0, |bits| 1 << bits),
@@ -137,7 +137,7 @@ impl Pattern {
         }
     }
 
-    /// Its name and, where some of so many hosts take no part, that: "transpose of the first 49 of 60 hosts".
+    /// Its name; where not all `hosts` take part, also which: "transpose of the first 49 of 60 hosts".
     pub fn title(self, hosts: usize) -> String {
         match self.hosts_of(hosts) {
             all if all == hosts => self.to_string(),

@@ -3,6 +3,9 @@
 //!
 //! `ESPALIER_FREEZES` sets how many random plans are tried; the default suits every commit.
 
+mod common;
+
+use common::{freezing_config, random_permutation};
 use fabric::{
     Assignment, FdbMode, Flood, FloodSet, FlowControl, HostId, Plan, Policy, Tagging, Topology,
     generate::{Kind, Options, generate},
@@ -10,18 +13,14 @@ use fabric::{
 };
 use planner::{StepLimit, plan_with, uncovered};
 use sim::{
-    packet::{Buffers, Limit, PacketConfig, Refresh, Simulation},
-    workload::{Arrivals, Flow, SECOND_PS, Transport, Workload},
+    packet::Simulation,
+    workload::{Arrivals, Flow, Transport, Workload},
 };
 
 /// What a plan's switches are put under: a random permutation and, from each host, frames for nobody in particular.
 fn workload(plan: &Plan, rng: &mut Rng) -> Workload {
     let hosts = plan.topology.hosts().len();
-    // Few flows that last fill a cycle sooner than many that take turns.
-    let mut partners: Vec<HostId> = plan.topology.host_ids().collect();
-    rng.shuffle(&mut partners);
-    let pairs = plan.topology.host_ids().zip(partners).filter(|(source, to)| source != to);
-    let data = pairs.map(|(source, to)| Flow::flood(source, to));
+    let data = random_permutation(&plan.topology, rng);
     // Few floods leave most of the cables to data, many stop it nearly.
     let share = [0.1, 0.3, 1.0][rng.below(3)];
     let flood = |source: HostId| {
@@ -29,26 +28,7 @@ fn workload(plan: &Plan, rng: &mut Rng) -> Workload {
         let transport = Transport::Udp { rate_bps, arrivals: Arrivals::Poisson };
         Flow { destination: None, transport, ..Flow::flood(source, HostId::new((source.index() + 1) % hosts)) }
     };
-    Workload { flows: data.chain(plan.topology.host_ids().map(flood)).collect(), faults: Vec::new() }
-}
-
-fn config(seed: u64) -> PacketConfig {
-    let buffers = Buffers {
-        pool_bytes: 1 << 22,
-        ingress: Limit::Static(24 << 10),
-        xoff_bytes: 6 << 10,
-        xon_bytes: 3 << 10,
-        ..Buffers::default()
-    };
-    // A look for a deadlock is one pause time: 0.25 ms on 1 Gbit/s.
-    PacketConfig {
-        buffers,
-        refresh: Refresh::HalfTime,
-        pause_quanta: 500,
-        duration_ps: SECOND_PS / 40,
-        seed,
-        ..PacketConfig::default()
-    }
+    Workload { flows: data.into_iter().chain(plan.topology.host_ids().map(flood)).collect(), faults: Vec::new() }
 }
 
 fn topology(rng: &mut Rng) -> Topology {
@@ -111,7 +91,7 @@ fn no_plan_that_is_proven_can_be_frozen() {
         let (topology, policy) = (topology(&mut rng), policy(&mut rng));
         let Ok(plan) = plan_with(&topology, &policy, None, &mut StepLimit::new(8)) else { continue };
         let frozen = |plan: &Plan, rng: &mut Rng| {
-            Simulation::new(plan, &workload(plan, rng), &config(seed)).finish().deadlock.is_some()
+            Simulation::new(plan, &workload(plan, rng), &freezing_config(seed)).finish().deadlock.is_some()
         };
         if uncovered(&plan).is_empty() {
             proven += 1;

@@ -5,6 +5,7 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use common::{freezing_config, random_permutation};
 use fabric::{
     FlowControl, HostId, Plan, Policy, Tagging, Topology, VlanId,
     generate::{Kind, Options, generate},
@@ -15,7 +16,7 @@ use planner::{StepLimit, plan_with, uncovered};
 use sim::{
     flow::{FlowLevel, TOLERANCE, Transfer},
     job::{Job, Messaging, in_order},
-    packet::{Buffers, Carries, Direction, Limit, Outcome, PacketConfig, Refresh, Seen, Simulation},
+    packet::{Carries, Direction, Outcome, PacketConfig, Seen, Simulation},
     pattern::Pattern,
     program::collective::{Algorithm, Collective, Operation},
     spread::{Spread, SpreadError},
@@ -303,27 +304,8 @@ fn no_plan_with_path_sets_that_is_proven_freezes_when_frames_are_sprayed() {
         }
         proven += 1;
         several += usize::from(plan.summary.paths.as_ref().is_some_and(|paths| paths.paths_max > 1));
-        // Few flows that last fill a cycle sooner than many that take turns.
-        let mut partners: Vec<HostId> = topology.host_ids().collect();
-        rng.shuffle(&mut partners);
-        let pairs = topology.host_ids().zip(partners).filter(|(source, to)| source != to);
-        let flows = pairs.map(|(source, to)| Flow::flood(source, to)).collect();
-        let buffers = Buffers {
-            pool_bytes: 1 << 22,
-            ingress: Limit::Static(24 << 10),
-            xoff_bytes: 6 << 10,
-            xon_bytes: 3 << 10,
-            ..Buffers::default()
-        };
-        let config = PacketConfig {
-            spread: Spread::Packet,
-            buffers,
-            refresh: Refresh::HalfTime,
-            pause_quanta: 500,
-            duration_ps: SECOND_PS / 40,
-            seed,
-            ..PacketConfig::default()
-        };
+        let flows = random_permutation(&topology, &mut rng);
+        let config = PacketConfig { spread: Spread::Packet, ..freezing_config(seed) };
         let outcome = Simulation::new(&plan, &Workload { flows, faults: Vec::new() }, &config).finish();
         assert_eq!(outcome.deadlock, None, "seed {seed}: {flow_control}");
         assert_eq!(outcome.counters.dropped(), 0, "seed {seed}: PAUSE loses nothing");

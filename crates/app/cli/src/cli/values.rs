@@ -38,7 +38,7 @@ impl TypedValueParser for PatternParser {
         if value.to_str().and_then(Pattern::shift_of).is_some() {
             return parse_shift.parse_ref(command, arg, value);
         }
-        // A word that is none is told all that there are.
+        // An unknown word is refused with the list of all patterns.
         let words = PossibleValuesParser::new(self.possible_values().into_iter().flatten());
         let word = words.parse_ref(command, arg, value)?;
         Ok(*self.all.iter().find(|pattern| pattern.word() == word).expect("it is a possible value"))

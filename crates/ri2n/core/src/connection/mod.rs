@@ -33,7 +33,7 @@ use std::{
 
 pub use neighbours::{Neighbours, PathKnowledge, PathReport};
 pub use receive::{Arrival, Carrier};
-pub use transmit::{Batch, Neighbour, Part, Waiting};
+pub use transmit::{Batch, Neighbour, Part, Precedence};
 
 /// Smallest buffer of either direction.
 pub const BUFFER_MIN: usize = 64 << 10;

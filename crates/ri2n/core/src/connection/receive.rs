@@ -263,7 +263,7 @@ impl Connection {
                 local: offered.map(|(address, _)| address.ip),
                 interface: offered.map_or(0, |(_, interface)| *interface),
                 entropy,
-                // Nobody receives at a port that is there for the network to choose by.
+                // The port of an entropy only sends: replies go to the connection's own port.
                 remote: if entropy == 0 { from } else { SocketAddr::new(from.ip(), self.peer_port) },
             };
             let ours = offered.map_or(u16::MAX, |(address, _)| address.datagram_max());

@@ -72,18 +72,18 @@ pub struct Batch {
     pub heads: Vec<u8>,
     /// What the system shall think of the neighbour that this goes to.
     pub neighbour: Neighbour,
-    /// What waits for it.
-    pub waiting: Waiting,
+    /// How it is queued by the sending machine.
+    pub precedence: Precedence,
 }
 
-/// What at the peer waits for a batch.
+/// How a batch is queued by the sending machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waiting {
-    /// The stream's reader, or nobody.
-    Reader,
-    /// The window: this is an acknowledgement and nothing else. One that stands in a queue of data looks like a queue on the way
-    /// that it acknowledges.
-    Window,
+pub enum Precedence {
+    /// In order.
+    Normal,
+    /// Before data: an acknowledgement alone. The time that it waits behind data of its own machine would be measured as queueing
+    /// delay of the path that it acknowledges.
+    LowDelay,
 }
 
 /// What the sender knows of the neighbour on a link.
@@ -107,7 +107,7 @@ impl Default for Batch {
             ends: Vec::new(),
             heads: Vec::new(),
             neighbour: Neighbour::Unsaid,
-            waiting: Waiting::Reader,
+            precedence: Precedence::Normal,
         }
     }
 }
@@ -141,7 +141,7 @@ impl Batch {
         self.heads.clear();
         let is_silent = link.largest_acked.is_some() && link.monitor.health() == Health::Suspect;
         self.neighbour = if is_silent { Neighbour::Keep } else { Neighbour::Unsaid };
-        self.waiting = Waiting::Reader;
+        self.precedence = Precedence::Normal;
     }
 }
 
@@ -415,9 +415,9 @@ impl Connection {
     fn transmit_one(&mut self, now: Time, index: usize, batch: &mut Batch, draft: Draft<'_>) {
         let link = self.links[index].as_ref().expect("a link to send on");
         batch.clear(link);
-        // It would overtake what is in flight on its link, which would look lost.
+        // It would overtake data in flight on its link, which would then count as lost.
         if draft.data.is_none() && draft.purpose.is_none() && link.in_flight == 0 {
-            batch.waiting = Waiting::Window;
+            batch.precedence = Precedence::LowDelay;
         }
         self.append(now, index, batch, &draft);
         batch.datagram_size = batch_len(batch);
@@ -563,7 +563,7 @@ impl Link {
         self.turn_last = bytes.max(u64::from(self.datagram));
     }
 
-    /// Bytes that are worth a run of their own where so many wait.
+    /// Bytes of the smallest run that is sent while `waiting` bytes wait: a whole run, or half the window.
     pub(crate) fn worthwhile(&self, waiting: u64) -> u64 {
         waiting.min(self.run_bytes()).min(self.congestion.window() / 2)
     }

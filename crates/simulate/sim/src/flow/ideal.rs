@@ -1,5 +1,5 @@
-//! Max-min fair rates of pairs that split over several paths, as ideal hosts would: nobody can have more without somebody who
-//! has less, or as much, having to give.
+//! Max-min fair rates of pairs that split over several paths, as ideal hosts would: no pair's rate can rise without lowering that of a
+//! pair that has as much or less.
 //!
 //! All rates rise together until some pairs cannot have more, however all split; those stop, and the others rise on. How far
 //! they get is a linear program ([`super::levels`]), in which those that have stopped keep their rates and may still be
@@ -46,7 +46,7 @@ pub(super) struct Rates {
 }
 
 /// Shares all capacity max-min fairly among the transfers that are not held; those keep the rates that `held` says, which must
-/// be possible. Nothing comes of it if `go_on` says no.
+/// be possible. None if `go_on` returns false.
 pub(super) fn share(
     capacity: &[f64],
     transfers: &[&Paths],
@@ -63,7 +63,7 @@ pub(super) fn share(
         }
         let mut level = next_level(capacity, unit, transfers, &most, &stopped, GIVES[0]);
         for give in &GIVES[1..] {
-            // The last is what it is: rates that fit, and could be somewhat larger.
+            // The last attempt is taken as it is: its rates fit, and may be below the optimum.
             if level.is_solved() {
                 break;
             }
@@ -71,7 +71,7 @@ pub(super) fn share(
         }
         let rate = |pair: usize| level.flow[pair].iter().sum::<f64>();
         let rising = (0..transfers.len()).filter(|pair| stopped[*pair].is_none());
-        // One of them cannot rise, whatever is rounded: the one that costs the others most.
+        // At least the pair with the highest price cannot rise, whatever rounding does.
         let dearest = rising.clone().max_by(|a, b| level.price[*a].total_cmp(&level.price[*b]));
         // Of what a pair has above the others and its price one is 0 at the best solution, and nearly so here.
         let stops = |pair: &usize| {
@@ -149,7 +149,7 @@ impl Rates {
     }
 }
 
-/// Runs transfers of so many bits to their ends; nothing comes of it if `go_on` says no.
+/// Runs transfers of `bits[transfer]` bits to their ends; none if `go_on` returns false.
 pub(super) fn run(
     capacity: &[f64],
     transfers: &[Paths],
@@ -251,7 +251,7 @@ mod tests {
         (capacity, transfers)
     }
 
-    /// What is shared fits, and nobody could have more without taking from those that have no more: by another solver.
+    /// Rates fit the capacities, and none can rise without lowering one that is no higher: checked by the simplex method.
     #[test]
     fn nobody_can_have_more_without_taking_from_those_that_have_no_more() {
         for seed in 0..2000 {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     /// The most that a pair can have if the others have so much: the simplex method on the whole tableau, with Bland's rule.
-    /// The start, in which nobody has anything, is made feasible by a price for whatever the others miss.
+    /// The starting point, with all rates zero, is made feasible by artificial variables of high cost.
     fn most_of(pair: usize, capacity: &[f64], transfers: &[Paths], others: &[f64]) -> f64 {
         let columns: Vec<(usize, &Vec<u32>)> =
             transfers.iter().enumerate().flat_map(|(pair, paths)| paths.iter().map(move |path| (pair, path))).collect();

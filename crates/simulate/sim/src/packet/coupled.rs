@@ -39,7 +39,7 @@ pub(super) struct Subflow {
 }
 
 impl Supply {
-    /// The supply of subflows, from which so many frames are to be sent.
+    /// A supply of `total` frames for these subflows.
     pub(super) fn new(subflows: Vec<u32>, total: u32) -> Self {
         Self { subflows, total, ..Self::default() }
     }

@@ -65,7 +65,7 @@ impl FlowState {
             None => PathChoice::assigned(plan, tables, from, None),
         };
         let data_paths = paths(flow.source, flow.destination);
-        // Whom nobody in particular sends to answers nobody.
+        // A flood has no receiver that answers.
         let ack_paths = flow.destination.map_or(data_paths.clone(), |from| paths(from, Some(flow.source)));
         let frames = flow.frames().map_or(u32::MAX, |frames| u32::try_from(frames).unwrap_or(u32::MAX - 1));
         let (scheme, interval_ps) = match flow.transport {

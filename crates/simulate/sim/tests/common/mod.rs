@@ -2,10 +2,15 @@
 #![allow(dead_code)]
 
 use fabric::{
-    ChannelId, FlowControlMode, HostId, Plan, Policy,
+    ChannelId, FlowControlMode, HostId, Plan, Policy, Topology,
     generate::{Kind, Options, generate},
+    rng::Rng,
 };
-use sim::hand::{HandRoute, with_routes};
+use sim::{
+    hand::{HandRoute, with_routes},
+    packet::{Buffers, Limit, PacketConfig, Refresh},
+    workload::{Flow, SECOND_PS},
+};
 
 /// Plans a generated topology.
 pub(crate) fn plan_of(kind: &str, size: &str, hosts: usize, policy: &Policy) -> Plan {
@@ -45,4 +50,31 @@ pub(crate) fn opposite(plan: &Plan) -> Vec<(HostId, HostId)> {
             (host, topology.hosts_of(fabric::SwitchId::new((at.index() + 2) % 4))[number])
         })
         .collect()
+}
+
+/// Every host sends to a randomly chosen other one without end: few flows that last fill a cycle sooner than many that take turns.
+pub(crate) fn random_permutation(topology: &Topology, rng: &mut Rng) -> Vec<Flow> {
+    let mut partners: Vec<HostId> = topology.host_ids().collect();
+    rng.shuffle(&mut partners);
+    let pairs = topology.host_ids().zip(partners).filter(|(source, to)| source != to);
+    pairs.map(|(source, to)| Flow::flood(source, to)).collect()
+}
+
+/// Small buffers, in which a deadlock forms soon. A look for one is one pause time: 0.25 ms on 1 Gbit/s.
+pub(crate) fn freezing_config(seed: u64) -> PacketConfig {
+    let buffers = Buffers {
+        pool_bytes: 1 << 22,
+        ingress: Limit::Static(24 << 10),
+        xoff_bytes: 6 << 10,
+        xon_bytes: 3 << 10,
+        ..Buffers::default()
+    };
+    PacketConfig {
+        buffers,
+        refresh: Refresh::HalfTime,
+        pause_quanta: 500,
+        duration_ps: SECOND_PS / 40,
+        seed,
+        ..PacketConfig::default()
+    }
 }
