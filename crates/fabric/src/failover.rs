@@ -1,20 +1,34 @@
-//! What to do when a cable dies: for every link a switch-over that is stored, so that nothing has to be computed.
+//! What to do when a cable or a switch dies: for every such failure a switch-over that is stored, so that nothing has to be
+//! computed.
 //!
 //! ```text
 //!   link 7 dies     h0, h1 ▶ VLAN 12   h5 ▶ VLAN 3     every VLAN is on the switches already: only PVIDs change,
 //!   link 8 dies     h2 ▶ VLAN 12                       or, where hosts tag, what hosts put on their frames
+//!   switch 3 dies   h0 ▶ VLAN 9, a tree in which switch 3 is a leaf: no frame between others passes it
 //! ```
 //! A port's class of untagged frames changes with its PVID, to the lane of the new VLAN.
 
 use std::sync::Arc;
 
-use crate::{Assignment, Certificate, HostId, HostRun, LinkId, Topology, VlanId, VlanSet};
+use crate::{
+    Assignment, Certificate, ChannelId, HostId, HostRun, LinkId, SwitchId, Topology, VlanId, VlanSet,
+    graph::breadth_first,
+};
 
-/// What to do when one link fails, whichever it is.
+/// A part of the fabric that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Failure {
+    /// A link between switches.
+    Link(LinkId),
+    /// A switch with all its links and hosts.
+    Switch(SwitchId),
+}
+
+/// What to do when one part fails, whichever it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failover {
-    /// At most one a link, ascending. A link that has none is either not missed by any frame, or nothing can replace it:
-    /// see [`dividing_links`].
+    /// At most one a failure, ascending, links first. A failure that has none is either not missed by any frame between the
+    /// hosts that are left, or nothing can replace what fails: see [`dividing_links`] and [`dividing_switches`].
     pub switch_overs: Vec<SwitchOver>,
     /// Numberings of channels beyond the plan's own certificate, for switch-overs that do not respect that.
     pub numberings: Vec<Certificate>,
@@ -22,11 +36,11 @@ pub struct Failover {
     pub summary: FailoverSummary,
 }
 
-/// What changes when one link fails. Switches keep all their VLANs and entries.
+/// What changes when one part fails. Switches keep all their VLANs and entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchOver {
-    /// The link that failed.
-    pub link: LinkId,
+    /// What failed.
+    pub failure: Failure,
     /// Hosts, ascending, and the VLAN that they choose from now on: for everything that they choose by their own
     /// address, and for what they send to everybody. By pair: only for what they send to everybody.
     pub hosts: Vec<HostRun<VlanId>>,
@@ -53,8 +67,8 @@ pub enum Proof {
     /// The plan's own certificate: all routes before and after respect it, in whatever mixture, and so do those of all
     /// other switch-overs with this proof.
     Certificate,
-    /// The further numbering of this position: all routes before and after respect it, in whatever mixture, if those that
-    /// the dead link cuts are left out.
+    /// The further numbering of this position: all routes before and after respect it, in whatever mixture, if what crosses
+    /// dead links is left out.
     Numbering(usize),
     /// The further numbering of this position is respected by the routes after the switch-over. Hosts stop sending until
     /// the fabric is empty, and then switch over.
@@ -68,10 +82,12 @@ pub struct FailoverSummary {
     pub links_covered: usize,
     /// Links whose failure no plan can survive: hosts on both sides, and no other way.
     pub links_dividing: usize,
+    /// What it claims of switches, if it is ready for the failure of one.
+    pub switches: Option<SwitchCoverage>,
     /// Switch-overs for which the fabric must be drained first.
     pub drained: usize,
     /// How long the most loaded channel between switches takes after the worst failure, in demand on the fastest link, as
-    /// [`Summary::max_channel_time`](crate::Summary::max_channel_time).
+    /// [`Summary::max_channel_time`](crate::Summary::max_channel_time). Hosts of a switch that failed count as if they went on.
     pub max_channel_time: f64,
     /// VLANs that carry frames only after a failure.
     pub vlans_extra: usize,
@@ -79,7 +95,50 @@ pub struct FailoverSummary {
     pub fdb_entries_extra: usize,
 }
 
+/// How many switches may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchCoverage {
+    /// Switches whose failure every pair of hosts on the others survives.
+    pub covered: usize,
+    /// Switches whose failure no plan can survive: see [`dividing_switches`].
+    pub dividing: usize,
+}
+
 impl Eq for FailoverSummary {}
+
+impl Failure {
+    /// Whether frames from elsewhere that go on through a channel are lost by the failure. What goes to a dead switch's own
+    /// hosts is lost with them, so the channels that lead there do not count.
+    pub fn blocks(self, topology: &Topology, channel: ChannelId) -> bool {
+        match self {
+            Self::Link(link) => channel.link() == link,
+            Self::Switch(switch) => topology.tail(channel) == switch,
+        }
+    }
+
+    /// The links that carry nothing any more, ascending.
+    pub fn links(self, topology: &Topology) -> Vec<LinkId> {
+        let mut links: Vec<LinkId> = match self {
+            Self::Link(link) => vec![link],
+            Self::Switch(switch) => topology.channels_from(switch).iter().map(|channel| channel.link()).collect(),
+        };
+        links.sort_unstable();
+        links
+    }
+
+    /// Whether hosts of a switch fail as well.
+    pub fn takes(self, switch: SwitchId) -> bool {
+        self == Self::Switch(switch)
+    }
+
+    /// As people write it: `sw1:g23 -- sw2:g23`, or `sw1`.
+    pub fn label(self, topology: &Topology) -> String {
+        match self {
+            Self::Link(link) => topology.link_label(link),
+            Self::Switch(switch) => topology.switch(switch).name.clone(),
+        }
+    }
+}
 
 impl Failover {
     /// Every VLAN that some switch-over sends frames to.
@@ -89,9 +148,9 @@ impl Failover {
         hosts.chain(pairs).collect()
     }
 
-    /// The switch-over for a link. Cost: O(log links).
-    pub fn switch_over(&self, link: LinkId) -> Option<&SwitchOver> {
-        self.switch_overs.binary_search_by_key(&link, |over| over.link).ok().map(|at| &self.switch_overs[at])
+    /// The switch-over for a failure. Cost: O(log failures).
+    pub fn switch_over(&self, failure: Failure) -> Option<&SwitchOver> {
+        self.switch_overs.binary_search_by_key(&failure, |over| over.failure).ok().map(|at| &self.switch_overs[at])
     }
 }
 
@@ -188,6 +247,20 @@ pub fn dividing_links(topology: &Topology) -> Vec<LinkId> {
     dividing
 }
 
+/// Switches without which hosts of other switches do not reach each other, ascending. No plan survives the failure of one of
+/// them. Cost: O(switches · (switches + links)).
+pub fn dividing_switches(topology: &Topology) -> Vec<SwitchId> {
+    let divides = |dead: &SwitchId| {
+        let lived_in = |switch: &SwitchId| switch != dead && !topology.hosts_of(*switch).is_empty();
+        let Some(start) = topology.switch_ids().find(lived_in) else { return false };
+        let found = breadth_first(topology.switches().len(), [start], |switch| {
+            topology.neighbours(switch).filter(|(_, head)| head != dead)
+        });
+        !topology.switch_ids().filter(lived_in).all(|switch| found.has_reached(switch))
+    };
+    topology.switch_ids().filter(divides).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,5 +297,7 @@ mod tests {
             h0: {mac: \"02:00:00:00:00:01\", port: \"a:9\"}\n  h1: {mac: \"02:00:00:00:00:02\", port: \"e:9\"}\n";
         let topology = parse_native("test", cabling).expect("a cabling");
         assert_eq!(dividing_links(&topology), [LinkId::new(3)]);
+        // Hosts are on a and e: d ties them together, and so does c; those two themselves do not count.
+        assert_eq!(dividing_switches(&topology), [SwitchId::new(2), SwitchId::new(3)]);
     }
 }

@@ -49,7 +49,9 @@ pub use assignment::{Assignment, HostRun};
 pub use builder::{SwitchSpec, TopologyBuilder};
 pub use certificate::{Bound, Certificate};
 pub use drain::{CutOff, Drain, InService};
-pub use failover::{Failover, FailoverSummary, PairRun, Proof, SwitchOver, dividing_links};
+pub use failover::{
+    Failover, FailoverSummary, Failure, PairRun, Proof, SwitchCoverage, SwitchOver, dividing_links, dividing_switches,
+};
 pub use fault::Fault;
 pub use flood::{Flood, FloodKind, FloodSet};
 pub use gravity::{Estimate, EstimateError, gravity};

@@ -288,6 +288,8 @@ words! {
         None = "0",
         /// Any one link between switches: hosts switch over as the plan stores it.
         OneLink = "1",
+        /// Any one link between switches, or any one switch with its links and hosts: the other hosts switch over.
+        OneSwitch = "switch",
     }
 }
 

@@ -70,10 +70,12 @@ pub enum FindingKind {
     BadBound,
     /// The summary disagrees with what was recomputed.
     SummaryMismatch,
-    /// A stored switch-over is malformed, or leaves frames of some pair on a way over the link that failed.
+    /// A stored switch-over is malformed, or leaves frames of some pair on a way over what failed.
     BadSwitchOver,
     /// No plan can survive the failure of this link: it alone ties hosts to others.
     DividingLink,
+    /// No plan can survive the failure of this switch: it alone ties hosts of others together.
+    DividingSwitch,
     /// A frame would cross a drained link, or pass through a drained switch.
     DrainedInUse,
     /// A frame between two hosts of one plane would leave it.
@@ -121,6 +123,7 @@ impl FindingKind {
             Self::SummaryMismatch => "summary-mismatch",
             Self::BadSwitchOver => "bad-switch-over",
             Self::DividingLink => "dividing-link",
+            Self::DividingSwitch => "dividing-switch",
             Self::DrainedInUse => "drained-in-use",
             Self::LeavesPlane => "leaves-plane",
             Self::LagMismatch => "lag-mismatch",

@@ -1,13 +1,13 @@
-//! Plans while the answer to a link's failure is in force.
+//! Plans while the answer to a failure is in force.
 
-use crate::{Assignment, LinkId, Plan, PortRole, Proof, Tagging};
+use crate::{Assignment, Failure, Plan, PortRole, Proof, Tagging};
 
 impl Plan {
-    /// The plan as switches hold it while hosts have switched over for a link's failure: for a change that begins there. None if
+    /// The plan as switches hold it while hosts have switched over for a failure: for a change that begins there. None if
     /// nothing is stored for it, or where it is not switches that choose VLANs.
-    pub fn switched_over(&self, link: LinkId) -> Option<Self> {
+    pub fn switched_over(&self, failure: Failure) -> Option<Self> {
         let failover = self.failover.as_ref().filter(|_| self.policy.tagging == Tagging::Switch)?;
-        let over = failover.switch_over(link)?;
+        let over = failover.switch_over(failure)?;
         let assignment = over.apply(&self.assignment);
         let Assignment::Source(choice) = &assignment else { return None };
         let mut plan = self.clone();

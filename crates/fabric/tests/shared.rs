@@ -7,10 +7,10 @@ use std::{
 };
 
 use fabric::{
-    Admin, Assignment, Attachment, ChannelId, Demand, DeviceIntent, FdbRun, FlowControl, HostId, HostRun, LinkId, Mac,
-    PairRun, PathSets, PermutationProof, PlanePairs, Planes, Policy, PortId, PortIntent, Proof, Rails, Subnet,
-    SwitchId, SwitchOver, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool, VlanSet,
-    Weights, dividing_links, permutation_demand, permutations, rng::Rng,
+    Admin, Assignment, Attachment, ChannelId, Demand, DeviceIntent, Failure, FdbRun, FlowControl, HostId, HostRun,
+    LinkId, Mac, PairRun, PathSets, PermutationProof, PlanePairs, Planes, Policy, PortId, PortIntent, Proof, Rails,
+    Subnet, SwitchId, SwitchOver, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool,
+    VlanSet, Weights, dividing_links, dividing_switches, permutation_demand, permutations, rng::Rng,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..60;
@@ -174,6 +174,35 @@ fn divides(topology: &Topology, without: usize) -> bool {
     (1..topology.hosts().len()).contains(&here)
 }
 
+/// Whether hosts on other switches than one are in two pieces without it, by merging the ends of links until nothing changes.
+fn divides_without(topology: &Topology, dead: usize) -> bool {
+    let at = |port: PortId| topology.ports()[port.index()].switch.index();
+    let mut piece: Vec<usize> = (0..topology.switches().len()).collect();
+    while let Some((a, b)) = (topology.links().iter().map(|link| (at(link.a), at(link.b))))
+        .find(|(a, b)| *a != dead && *b != dead && piece[*a] != piece[*b])
+    {
+        let (from, to) = (piece[a], piece[b]);
+        piece.iter_mut().filter(|piece| **piece == from).for_each(|piece| *piece = to);
+    }
+    let lived_in = topology.hosts().iter().map(|host| at(host.port)).filter(|switch| *switch != dead);
+    lived_in.map(|switch| piece[switch]).collect::<BTreeSet<usize>>().len() > 1
+}
+
+#[test]
+fn switches_divide_if_hosts_of_others_are_in_pieces_without_them() {
+    let mut dividing = 0;
+    for seed in SEEDS {
+        let topology = random_fabric(&mut Rng::new(seed));
+        let expect: Vec<SwitchId> = (0..topology.switches().len())
+            .filter(|switch| divides_without(&topology, *switch))
+            .map(SwitchId::new)
+            .collect();
+        assert_eq!(dividing_switches(&topology), expect, "seed {seed}");
+        dividing += expect.len();
+    }
+    assert!(dividing > 30, "{dividing}");
+}
+
 #[test]
 fn links_divide_if_a_search_without_them_misses_hosts() {
     let mut dividing = 0;
@@ -248,8 +277,8 @@ fn assignments_say_what_their_tables_say_before_and_after_a_switch_over() {
         let moves = |at: usize| (moved.first.index()..=1).contains(&at);
         let run = HostRun { first: host(0), last: host(rng.below(hosts)), choice: vlan(8) };
         let source = host(rng.below(hosts));
-        let (link, proof) = (LinkId::new(0), Proof::Unneeded);
-        let over = SwitchOver { link, hosts: vec![moved], pairs: vec![PairRun { source, run }], proof };
+        let (failure, proof) = (Failure::Link(LinkId::new(0)), Proof::Unneeded);
+        let over = SwitchOver { failure, hosts: vec![moved], pairs: vec![PairRun { source, run }], proof };
         let alone = SwitchOver { pairs: Vec::new(), ..over.clone() };
         let after: Vec<VlanId> = (0..hosts).map(|at| if moves(at) { vlan(9) } else { choice[at] }).collect();
         for a in 0..hosts {

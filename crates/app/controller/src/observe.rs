@@ -331,10 +331,10 @@ impl Moved {
 
     fn finding(&self, plan: &Plan) -> Option<Finding> {
         let message = match self.0.standing {
-            Standing::For(link) | Standing::Lingering(link) => format!(
-                "hosts' ports hold what the plan stored for the failure of {}: {} in all; nothing is wrong with these switches while that cable is \
+            Standing::For(failure) | Standing::Lingering(failure) => format!(
+                "hosts' ports hold what the plan stored for the failure of {}: {} in all; nothing is wrong with these switches while that is \
                  down, see espalier status",
-                plan.topology.link_label(link),
+                failure.label(&plan.topology),
                 self.0.moved.len()
             ),
             Standing::Between => {

@@ -1,10 +1,10 @@
 //! Events and results in words: what kind each is and of what, for machines, and a sentence for people.
 
-use fabric::{Assignment, HostId, LinkId, Plan, PortId, SwitchId, SwitchOver, Topology};
+use fabric::{Assignment, Failure, HostId, LinkId, Plan, PortId, SwitchId, SwitchOver, Topology};
 use rollout::{
     addresses::{AddressNotice, MOVES_MAX, MOVES_WITHIN},
     bonds::BondNotice,
-    standby::{ActiveVlans, StandbyNotice},
+    standby::{ActiveVlans, Prepared, StandbyNotice},
 };
 use switch_model::{driver::Fault, sight::End};
 
@@ -59,7 +59,7 @@ impl StandbyEvent {
     pub fn words(&self, plan: &Plan) -> Words {
         match self {
             Self::Waits(switch, fault) => waiting(plan, *switch, fault),
-            Self::Ready { links, stopped, bonds } => ready(plan, *links, *stopped, *bonds),
+            Self::Ready { prepared, bonds } => ready(plan, *prepared, *bonds),
             Self::Fault(switch, fault) => failing(plan, *switch, fault),
             Self::Answers(switch) => answers(plan, *switch),
             Self::Notice(notice) => standby_notice(plan, notice),
@@ -68,13 +68,16 @@ impl StandbyEvent {
     }
 }
 
-fn ready(plan: &Plan, links: usize, stopped: usize, bonds: usize) -> Words {
+fn ready(plan: &Plan, Prepared { links, switches, stopped }: Prepared, bonds: usize) -> Words {
     let care = match stopped {
         0 => String::new(),
         _ => format!("; for {stopped} of them hosts that move are stopped for a moment"),
     };
-    let of = plan.topology.links().len();
+    let (of, of_switches) = (plan.topology.links().len(), plan.topology.switches().len());
     let cables = match &plan.failover {
+        Some(_) if switches > 0 => {
+            format!("any of {links} cables of {of} or {switches} switches of {of_switches}{care}")
+        }
         Some(_) => format!("any of {links} cables of {of}{care}"),
         None => String::new(),
     };
@@ -113,34 +116,40 @@ fn standby_notice(plan: &Plan, notice: &StandbyNotice) -> Words {
         let label = plan.topology.link_label(link);
         words(kind, Some(&label), text(&label))
     };
-    let moved = |link: LinkId| {
-        let over = plan.failover.as_ref().and_then(|failover| failover.switch_over(link));
+    let of_failure = |kind, failure: Failure, text: &dyn Fn(&str) -> String| {
+        let label = failure.label(&plan.topology);
+        words(kind, Some(&label), text(&label))
+    };
+    let moved = |failure: Failure| {
+        let over = plan.failover.as_ref().and_then(|failover| failover.switch_over(failure));
         over.map_or_else(String::new, |over| moved_words(plan, over))
     };
     match *notice {
-        StandbyNotice::Failed(link) => of_link("failed", link, &|label| format!("{label} is down: {}", moved(link))),
+        StandbyNotice::Failed(failure) => {
+            of_failure("failed", failure, &|label| format!("{label} is down: {}", moved(failure)))
+        }
         StandbyNotice::Missed(link) => {
             of_link("failed", link, &|label| format!("{label} is down, which no frame needs"))
         }
         StandbyNotice::Dividing(link) => of_link("divided", link, &|label| {
             format!("{label} is down, and nothing runs beside it: hosts are cut off from each other")
         }),
-        StandbyNotice::Second(link) => of_link("second", link, &|label| {
+        StandbyNotice::Second(failure) => of_failure("second", failure, &|label| {
             format!("{label} is down as well, and nothing is stored for two: mend either, or plan again")
         }),
         StandbyNotice::Healed(link) => of_link("healed", link, &|label| format!("{label} carries again")),
         StandbyNotice::Holds(ActiveVlans::Planned) => words("home", None, "all hosts send as the plan has it"),
-        StandbyNotice::Holds(ActiveVlans::Backup(link)) => {
-            of_link("over", link, &|label| format!("hosts have switched over, away from {label}"))
+        StandbyNotice::Holds(ActiveVlans::Backup(failure)) => {
+            of_failure("over", failure, &|label| format!("hosts have switched over, away from {label}"))
         }
         StandbyNotice::Holds(ActiveVlans::Gathering) => {
             words("gathering", None, "hosts that were found in the middle of a change are stopped, and go home")
         }
-        StandbyNotice::Holds(ActiveVlans::Stopped(link)) => of_link("stopped", link, &|label| {
+        StandbyNotice::Holds(ActiveVlans::Stopped(failure)) => of_failure("stopped", failure, &|label| {
             format!("hosts that {label} concerns are stopped until their frames are gone")
         }),
-        StandbyNotice::CannotStop(link, switch) | StandbyNotice::Waits(link, switch) => {
-            let (name, label) = (name(plan, switch), plan.topology.link_label(link));
+        StandbyNotice::CannotStop(failure, switch) | StandbyNotice::Waits(failure, switch) => {
+            let (name, label) = (name(plan, switch), failure.label(&plan.topology));
             let text = format!(
                 "{name} does not do what {label} asks for, and without it nothing may change; the next try is in a minute"
             );
@@ -201,8 +210,8 @@ fn left(plan: &Plan, active: ActiveVlans) -> Words {
     match active {
         ActiveVlans::Planned => words("left", None, "ended; all hosts send as the plan has it"),
         ActiveVlans::Gathering => words("left", None, "ended in the middle of a change; start it again soon"),
-        ActiveVlans::Backup(link) | ActiveVlans::Stopped(link) => {
-            let label = plan.topology.link_label(link);
+        ActiveVlans::Backup(failure) | ActiveVlans::Stopped(failure) => {
+            let label = failure.label(&plan.topology);
             let text = format!("ended in the middle of what the failure of {label} asks for; start it again soon");
             words("left", Some(&label), text)
         }

@@ -41,6 +41,7 @@
 //! "bound":{"lengths":[1,1,…]},
 //! "failover":{"switch_overs":[                                     (only where the policy has a "resilience")
 //!   {"link":0,"hosts":[[0,2,12],[5,5,3]],"proof":"certificate"}, …  (first host, last host, VLAN)
+//!   {"switch":3,"hosts":[[0,2,9]],"proof":"certificate"}, …         (where the policy says "resilience":"switch")
 //! ],"numberings":[{"ranks":[ [3,0,…], … ]}, … ],"summary":{…}},
 //! "paths":{"sets":[                                                (only where the policy has "paths_max")
 //!   [[0,0,"2"],[1,5,"2,7-9"]], …                                   (first host, last host, VLANs)

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{FailoverSummary, Finding, PathSummary, Report, Summary};
+use crate::{FailoverSummary, Finding, PathSummary, Report, Summary, SwitchCoverage};
 
 /// A summary as an object, one field for each figure.
 ///
@@ -99,17 +99,19 @@ pub fn failover_json(summary: &FailoverSummary) -> Value {
 }
 
 /// The fields of a failover's summary.
-pub(super) fn failover_fields(summary: &FailoverSummary) -> [(&'static str, Value); 6] {
-    let FailoverSummary { links_covered, links_dividing, drained, max_channel_time, vlans_extra, fdb_entries_extra } =
-        summary;
-    [
-        ("links_covered", json!(links_covered)),
-        ("links_dividing", json!(links_dividing)),
+pub(super) fn failover_fields(summary: &FailoverSummary) -> Vec<(&'static str, Value)> {
+    let FailoverSummary { links_covered, links_dividing, switches, drained, max_channel_time, .. } = summary;
+    let mut fields = vec![("links_covered", json!(links_covered)), ("links_dividing", json!(links_dividing))];
+    if let Some(SwitchCoverage { covered, dividing }) = switches {
+        fields.extend([("switches_covered", json!(covered)), ("switches_dividing", json!(dividing))]);
+    }
+    fields.extend([
         ("drained", json!(drained)),
         ("max_channel_time", load_json(*max_channel_time)),
-        ("vlans_extra", json!(vlans_extra)),
-        ("fdb_entries_extra", json!(fdb_entries_extra)),
-    ]
+        ("vlans_extra", json!(summary.vlans_extra)),
+        ("fdb_entries_extra", json!(summary.fdb_entries_extra)),
+    ]);
+    fields
 }
 
 #[cfg(test)]

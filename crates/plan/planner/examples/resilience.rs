@@ -1,4 +1,4 @@
-//! What it takes to be ready for any one link to fail: `cargo run --release -p planner --example resilience
+//! What it takes to be ready for any one link, or any one switch as well, to fail: `cargo run --release -p planner --example resilience
 //! [KIND SIZE ENGINE TAGGING FLOW-CONTROL MAX-VLANS]`.
 
 use std::time::Instant;
@@ -19,8 +19,7 @@ fn main() {
     let flow_control = word(4, "pause").parse().expect("a flow control");
     let vlans_max = args.get(5).map(|cap| cap.parse().expect("a number of VLANs"));
     let plain = Policy { engine, tagging, flow_control, vlans_max, ..Policy::default() };
-    let ready = Policy { resilience: Resilience::OneLink, ..plain.clone() };
-    for policy in [plain, ready] {
+    for policy in Resilience::ALL.iter().map(|resilience| Policy { resilience: *resilience, ..plain.clone() }) {
         let started = Instant::now();
         let plan = plan(&topology, &policy, None).expect("it plans");
         let planned_ms = started.elapsed().as_secs_f64() * 1000.0;

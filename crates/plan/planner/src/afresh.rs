@@ -152,6 +152,7 @@ fn sparing_plan(
     let Ok(protection) = resilience::protect(&ProtectionRequest {
         topology,
         flow_control: policy.flow_control,
+        resilience: policy.resilience,
         traffic: &policy.traffic,
         routing: &routing,
         lane: &lanes.lane,
@@ -210,6 +211,7 @@ pub(crate) fn protect(
         resilience::protect(&ProtectionRequest {
             topology,
             flow_control,
+            resilience: policy.resilience,
             traffic,
             routing,
             lane,

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, net::IpAddr};
 
 use fabric::{
     Assignment, Certificate, DeviceIntent, EngineName, Failover, FailoverSummary, HostId, Plan, Policy, Proof,
-    Relation, Summary, Topology, VlanId, VlanSet, VlanTree,
+    Relation, Resilience, Summary, SwitchCoverage, Topology, VlanId, VlanSet, VlanTree,
 };
 
 use crate::{
@@ -29,7 +29,7 @@ pub(crate) struct Parts {
     pub(crate) threads: usize,
 }
 
-/// What a plan does when a link fails, and the VLANs of its trees.
+/// What a plan does when a link or a switch fails, and the VLANs of its trees.
 pub(crate) struct Backup {
     pub(crate) protection: Protection,
     /// `vlan[tree]`.
@@ -37,17 +37,27 @@ pub(crate) struct Backup {
 }
 
 impl Backup {
-    fn failover(self, topology: &Topology, assignment: &Assignment<VlanId>, devices: &[DeviceIntent]) -> Failover {
+    fn failover(
+        self,
+        topology: &Topology,
+        resilience: Resilience,
+        assignment: &Assignment<VlanId>,
+        devices: &[DeviceIntent],
+    ) -> Failover {
         let mut used = VlanSet::new();
         assignment.map(|vlan| used.insert(vlan));
         let is_extra = |vlan: VlanId| !used.contains(vlan);
         let Self { protection, vlan } = self;
         let switch_overs = protection.switch_overs(&vlan);
-        let Protection { numberings, time_max, links_dividing, .. } = protection;
+        let Protection { numberings, time_max, links_dividing, switches_dividing, .. } = protection;
         let runs = devices.iter().flat_map(|device| &device.fdb).filter(|run| is_extra(run.vlan));
         let summary = FailoverSummary {
             links_covered: topology.links().len() - links_dividing,
             links_dividing,
+            switches: (resilience == Resilience::OneSwitch).then(|| SwitchCoverage {
+                covered: topology.switches().len() - switches_dividing,
+                dividing: switches_dividing,
+            }),
             drained: switch_overs.iter().filter(|over| matches!(over.proof, Proof::Drained(_))).count(),
             max_channel_time: time_max,
             vlans_extra: vlan.iter().filter(|vlan| is_extra(**vlan)).count(),
@@ -77,7 +87,7 @@ pub(crate) fn assemble(
     let certificate = common.or(rank).map(|rank| Certificate { rank });
     check_static_entries(topology, &devices)?;
     let entries: Vec<usize> = devices.iter().map(|device| device.fdb_len(topology)).collect();
-    let failover = backup.map(|backup| backup.failover(topology, &assignment, &devices));
+    let failover = backup.map(|backup| backup.failover(topology, policy.resilience, &assignment, &devices));
     let summary = Summary {
         switches: topology.switches().len(),
         hosts: topology.hosts().len(),

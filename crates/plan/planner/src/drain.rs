@@ -12,7 +12,7 @@ use std::{
 };
 
 use fabric::{
-    Attachment, Bound, Certificate, ChannelId, CutOff, DeviceIntent, Drain, Failover, InService, Link, LinkId,
+    Attachment, Bound, Certificate, ChannelId, CutOff, DeviceIntent, Drain, Failover, Failure, InService, Link, LinkId,
     PermutationProof, Plan, Policy, PortId, PortIntent, PortRole, SwitchId, SwitchOver, Topology, Traffic, Tree,
     VlanTree, graph::breadth_first,
 };
@@ -217,13 +217,20 @@ fn of_whole(topology: &Topology, policy: Policy, in_service: &InService, plan: P
     let failover = failover.map(|Failover { switch_overs, numberings, summary: mut said }| {
         let drained = topology.links().len() - part.links().len();
         said.links_covered += drained;
+        if let Some(switches) = &mut said.switches {
+            switches.covered += topology.switches().len() - part.switches().len();
+        }
         said.max_channel_time *= if part.rate_max_bps() > 0 { scale } else { 1.0 };
         if drained > 0 {
             // The failure of a drained link leaves all as it is.
             said.max_channel_time = said.max_channel_time.max(summary.max_channel_time);
         }
+        let failed = |failure| match failure {
+            Failure::Link(link) => Failure::Link(whole(&link)),
+            Failure::Switch(switch) => Failure::Switch(in_service.switch[switch.index()]),
+        };
         let switch_overs =
-            switch_overs.into_iter().map(|over| SwitchOver { link: whole(&over.link), ..over }).collect();
+            switch_overs.into_iter().map(|over| SwitchOver { failure: failed(over.failure), ..over }).collect();
         Failover { switch_overs, numberings: numberings.into_iter().map(numbering).collect(), summary: said }
     });
     let paths = paths.map(|mut paths| {

@@ -54,7 +54,7 @@ pub enum PlanError {
     },
     /// More VLANs are needed than are allowed, to survive any link's failure.
     #[error(
-        "engine {engine} needs {}, and {} more to survive the failure of any link, but {limit}{}",
+        "engine {engine} needs {}, and {} more to survive any one failure, but {limit}{}",
         counted(*own, "VLAN"), need - own, after(way_out)
     )]
     TooManyVlansForResilience {

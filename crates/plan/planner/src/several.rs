@@ -141,8 +141,9 @@ fn for_all(mut plan: Plan, policy: &Policy, demands: &[Cow<'_, Traffic>], bound:
         let overs = &failover.switch_overs;
         let routings = overs.iter().map(|over| Routing::of_trees(&plan.trees, &over.apply(&plan.assignment)));
         let after = routings.map(|routing| longest(&times(topology, demands, &routing)));
-        // A covered link without a switch-over carries no frames, so its failure changes no load.
-        let unchanged = if failover.summary.links_covered > overs.len() { summary.max_channel_time } else { 0.0 };
+        // What is covered without a switch-over carries no frames between others, so its failure changes no load.
+        let covered = failover.summary.links_covered + failover.summary.switches.map_or(0, |switches| switches.covered);
+        let unchanged = if covered > overs.len() { summary.max_channel_time } else { 0.0 };
         failover.summary.max_channel_time = after.fold(unchanged, f64::max);
     }
     plan

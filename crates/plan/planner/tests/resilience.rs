@@ -9,9 +9,9 @@ use std::{
 
 use common::{Cabling, pairs};
 use fabric::{
-    Admin, Assignment, Demand, DeviceIntent, EngineName, FdbMode, FindingKind, FlowControl, HostId, HostRun, HostTable,
-    LinkId, Mac, Plan, Policy, Proof, Resilience, RootedTree, Severity, SwitchId, SwitchSpec, Tagging, Topology,
-    TopologyBuilder, Traffic, TrafficMatrix, VlanId, dividing_links,
+    Admin, Assignment, Demand, DeviceIntent, EngineName, Failure, FdbMode, FindingKind, FlowControl, HostId, HostRun,
+    HostTable, LinkId, Mac, Plan, Policy, Proof, Resilience, RootedTree, Severity, SwitchId, SwitchSpec, Tagging,
+    Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, dividing_links, dividing_switches,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -28,42 +28,56 @@ fn few_steps(topology: &Topology, policy: &Policy, previous: Option<&Plan>) -> R
     plan_with(topology, policy, previous, &mut StepLimit::new(2))
 }
 
-/// The judge finds nothing but links that nothing can replace, and what it would note of the plan anyway.
+/// The failures that a plan is to be ready for, and those of them that nothing survives.
+fn failures(plan: &Plan) -> (Vec<Failure>, Vec<Failure>) {
+    let topology = &plan.topology;
+    let mut failures: Vec<Failure> = topology.link_ids().map(Failure::Link).collect();
+    let mut dividing: Vec<Failure> = dividing_links(topology).into_iter().map(Failure::Link).collect();
+    if plan.policy.resilience == Resilience::OneSwitch {
+        failures.extend(topology.switch_ids().map(Failure::Switch));
+        dividing.extend(dividing_switches(topology).into_iter().map(Failure::Switch));
+    }
+    (failures, dividing)
+}
+
+/// The judge finds nothing but links and switches that nothing can replace, and what it would note of the plan anyway.
 fn judged(plan: &Plan) {
     let report = verify::check(plan);
-    let dividing = dividing_links(&plan.topology);
-    let warned = report.findings().iter().filter(|finding| finding.kind == FindingKind::DividingLink).count();
+    let (failures, dividing) = failures(plan);
+    let divides = |kind| matches!(kind, FindingKind::DividingLink | FindingKind::DividingSwitch);
+    let warned = report.findings().iter().filter(|finding| divides(finding.kind)).count();
     assert_eq!(warned, dividing.len(), "{report}");
-    for finding in report.findings().iter().filter(|finding| finding.kind != FindingKind::DividingLink) {
+    for finding in report.findings().iter().filter(|finding| !divides(finding.kind)) {
         assert_eq!(finding.severity, Severity::Note, "{:?}\n{report}", plan.policy);
     }
     assert!(report.is_deployable());
     let failover = plan.failover.as_ref().expect("it was asked for");
-    for link in plan.topology.link_ids() {
-        let over = failover.switch_over(link);
-        if dividing.contains(&link) {
-            assert!(over.is_none(), "nothing helps against {}", plan.topology.link_label(link));
+    for failure in failures {
+        let over = failover.switch_over(failure);
+        if dividing.contains(&failure) {
+            assert!(over.is_none(), "nothing helps against {}", failure.label(&plan.topology));
             continue;
         }
-        play(plan, link);
+        play(plan, failure);
         if let Some(over) = over.filter(|over| over.proof != Proof::Unneeded) {
             let drained = matches!(over.proof, Proof::Drained(_));
             let after = over.apply(&plan.assignment);
             let before = if drained { &after } else { &plan.assignment };
-            assert!(is_acyclic(plan, [before, &after], link), "without {}", plan.topology.link_label(link));
+            assert!(is_acyclic(plan, [before, &after], failure), "without {}", failure.label(&plan.topology));
         }
     }
 }
 
-/// Cuts a link on the switches, lets hosts switch over, and follows every frame.
-fn play(plan: &Plan, link: LinkId) {
+/// Cuts a link on the switches, or all those of one, lets hosts switch over, and follows every frame of the hosts that are left.
+fn play(plan: &Plan, failure: Failure) {
     let topology = &plan.topology;
-    let over = plan.failover.as_ref().and_then(|failover| failover.switch_over(link));
+    let dead = failure.links(topology);
+    let over = plan.failover.as_ref().and_then(|failover| failover.switch_over(failure));
     let assignment = over.map_or_else(|| plan.assignment.clone(), |over| over.apply(&plan.assignment));
     let mut devices: Vec<DeviceIntent> = plan.devices.clone();
     for port in devices.iter_mut().flat_map(|device| &mut device.ports) {
         match port.role {
-            fabric::PortRole::Link(known) if known == link => port.admin = Admin::Down,
+            fabric::PortRole::Link(link) if dead.contains(&link) => port.admin = Admin::Down,
             fabric::PortRole::Host(host) if plan.policy.tagging == Tagging::Switch => {
                 let pvid = assignment.broadcast(host);
                 (port.pvid, port.untagged_class) = (Some(pvid), plan.policy.class_of(&plan.trees, pvid));
@@ -79,27 +93,30 @@ fn play(plan: &Plan, link: LinkId) {
         };
         topology.host_ids().map(table).collect()
     });
-    let judged: Vec<HostId> = topology.host_ids().collect();
+    let is_left = |host: &HostId| failure != Failure::Switch(topology.switch_of(*host));
+    let judged: Vec<HostId> = topology.host_ids().filter(is_left).collect();
     let found = check_state(&Live { topology, devices: &devices, tables: tables.as_deref(), judged: &judged });
-    let label = topology.link_label(link);
+    let label = failure.label(topology);
     assert!(found.report.findings().is_empty(), "without {label}:\n{}", found.report);
     assert!(found.lost.is_empty(), "without {label}: {}", pairs(topology, &found.lost));
     assert!(found.unheard.is_empty(), "without {label}: {}", pairs(topology, &found.unheard));
 }
 
-/// Whether the routes of several assignments together close no cycle on any lane, the dead link left out.
-fn is_acyclic(plan: &Plan, assignments: [&Assignment<VlanId>; 2], dead: LinkId) -> bool {
+/// Whether the routes of several assignments together close no cycle on any lane, dead links and hosts left out.
+fn is_acyclic(plan: &Plan, assignments: [&Assignment<VlanId>; 2], failure: Failure) -> bool {
     let topology = &plan.topology;
+    let dead = failure.links(topology);
+    let is_left = |host: &HostId| failure != Failure::Switch(topology.switch_of(*host));
     let mut next: BTreeMap<u8, BTreeSet<(usize, usize)>> = BTreeMap::new();
     let mut rooted: BTreeMap<(VlanId, SwitchId), RootedTree> = BTreeMap::new();
     for assignment in assignments {
-        for source in topology.host_ids() {
+        for source in topology.host_ids().filter(is_left) {
             for to in topology.host_ids().filter(|to| *to != source) {
                 let tree = plan.tree(assignment.unicast(source, to)).expect("a VLAN of the plan");
                 let root = topology.switch_of(source);
                 let rooted = rooted.entry((tree.vlan, root)).or_insert_with(|| tree.tree.rooted_at(topology, root));
                 let path = rooted.path_to(topology, topology.switch_of(to));
-                let alive = path.windows(2).filter(|pair| pair.iter().all(|channel| channel.link() != dead));
+                let alive = path.windows(2).filter(|pair| pair.iter().all(|channel| !dead.contains(&channel.link())));
                 let dependencies = next.entry(tree.lane).or_default();
                 dependencies.extend(alive.map(|pair| (pair[0].index(), pair[1].index())));
             }
@@ -160,9 +177,10 @@ proptest! {
         fdb in prop::sample::select(&[FdbMode::Full, FdbMode::Minimal][..]),
         flow_control in flow_control(),
         engine in prop::sample::select(vec![EngineName::Auto, EngineName::Tree, EngineName::Updown]),
+        resilience in prop::sample::select(vec![Resilience::OneLink, Resilience::OneSwitch]),
     ) {
         let topology = Cabling::random(switches, extra, &mut Rng::new(seed)).topology().expect("connected");
-        let policy = ready(Policy { engine, tagging, fdb, flow_control, ..Policy::default() });
+        let policy = Policy { engine, tagging, fdb, flow_control, resilience, ..Policy::default() };
         match few_steps(&topology, &policy, None) {
             Ok(plan) => judged(&plan),
             Err(error) => prop_assert!(matches!(error, PlanError::Deadlock { .. }), "{error}"),
@@ -203,7 +221,8 @@ proptest! {
         let mut rng = Rng::new(seed);
         let mut cabling = Cabling::random(switches, extra, &mut rng);
         let topology = cabling.topology().expect("connected");
-        let policy = ready(Policy::default());
+        let resilience = if seed % 2 == 0 { Resilience::OneLink } else { Resilience::OneSwitch };
+        let policy = Policy { resilience, ..Policy::default() };
         let first = few_steps(&topology, &policy, None).expect("it plans");
         prop_assert_eq!(&first, &few_steps(&topology, &policy, None).expect("it plans"));
         let again = few_steps(&topology, &policy, Some(&first)).expect("it plans");
@@ -238,8 +257,10 @@ fn well_known_networks_are_ready_for_every_failure() {
         let topology = generate(&kind, &Options::default()).expect("a sane size");
         for flow_control in [FlowControl::None, FlowControl::Pause, FlowControl::Pfc(3)] {
             for tagging in [Tagging::Switch, Tagging::Pair] {
-                let policy = ready(Policy { flow_control, tagging, ..Policy::default() });
-                judged(&plan(&topology, &policy, None).expect("it plans"));
+                for resilience in [Resilience::OneLink, Resilience::OneSwitch] {
+                    let policy = Policy { flow_control, tagging, resilience, ..Policy::default() };
+                    judged(&plan(&topology, &policy, None).expect("it plans"));
+                }
             }
         }
     }
@@ -340,7 +361,7 @@ fn after_a_failure_pairs_count_by_the_rate_of_their_cable() {
     let plan = plan(&topology, &ready(Policy::default()), None).expect("it plans");
     judged(&plan);
     assert_eq!(plan.failover.as_ref().expect("it was asked for").summary.max_channel_time, 360.0);
-    let after = [0, 1].map(|link| verify::time_after(&plan, LinkId::new(link)).expect("it is stored"));
+    let after = [0, 1].map(|link| verify::time_after(&plan, Failure::Link(LinkId::new(link))).expect("it is stored"));
     assert_eq!(after, [360.0, 36.0]);
 }
 
@@ -364,7 +385,7 @@ fn switch_overs_for_a_matrix_are_better_for_it() {
             let worst = |plan: &Plan| {
                 topology
                     .link_ids()
-                    .map(|link| verify::time_after(plan, link).expect("it is stored"))
+                    .map(|link| verify::time_after(plan, Failure::Link(link)).expect("it is stored"))
                     .fold(0.0, f64::max)
             };
             let said = aware.failover.as_ref().expect("it was asked for").summary.max_channel_time;

@@ -8,7 +8,7 @@ mod common;
 use common::{Cabling, pairs};
 use fabric::{
     FdbMode, FindingKind, FlowControl, HostId, Plan, Policy, Resilience, Severity, Tagging, Topology, VlanId, VlanPool,
-    dividing_links,
+    dividing_links, dividing_switches,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -65,7 +65,11 @@ fn judge_chain(seed: u64, tally: &mut Tally) {
         vlans: VlanPool { first, last, ..VlanPool::default() },
         // Every fourth chain makes do with few VLANs, every fifth is ready for failures.
         vlans_max: (seed % 4 == 1).then(|| 2 + rng.below(6)),
-        resilience: if seed % 5 == 2 { Resilience::OneLink } else { Resilience::None },
+        resilience: match seed % 10 {
+            2 => Resilience::OneLink,
+            7 => Resilience::OneSwitch,
+            _ => Resilience::None,
+        },
         ..Policy::default()
     };
     let topology = cabling.topology().expect("connected");
@@ -101,18 +105,20 @@ fn judge_chain(seed: u64, tally: &mut Tally) {
 /// A plan is sound if the judge finds nothing, with three exceptions, none of which depends on how it was made.
 /// Without flow control routes may have cycles: mended trees keep what stands of the old ones, which a plan made anew
 /// might not have. Then, and only then, there is no certificate. With flow control broadcasts alone may close a ring,
-/// since a certificate is about routes. And a plan that is ready for failures is warned of links that nothing can
+/// since a certificate is about routes. And a plan that is ready for failures is warned of links and switches that nothing can
 /// replace.
 fn judge_plan(plan: &Plan, what: &str) {
     let report = verify::check(plan);
     let found = |kind| report.findings().iter().filter(move |finding| finding.kind == kind);
     let cycle = found(FindingKind::DependencyCycle).next();
     let unproven = found(FindingKind::BadCertificate).next().is_some();
-    let dividing = match plan.policy.resilience {
-        Resilience::None => 0,
-        Resilience::OneLink => dividing_links(&plan.topology).len(),
+    let (links, switches) = match plan.policy.resilience {
+        Resilience::None => (0, 0),
+        Resilience::OneLink => (dividing_links(&plan.topology).len(), 0),
+        Resilience::OneSwitch => (dividing_links(&plan.topology).len(), dividing_switches(&plan.topology).len()),
     };
-    assert_eq!(found(FindingKind::DividingLink).count(), dividing, "{what}\n{report}");
+    let warned = [FindingKind::DividingLink, FindingKind::DividingSwitch].map(|kind| found(kind).count());
+    assert_eq!(warned, [links, switches], "{what}\n{report}");
     match plan.policy.flow_control {
         FlowControl::None => assert_eq!(cycle.is_some(), unproven, "{what}\n{report}"),
         FlowControl::Pause | FlowControl::Pfc(_) => {
@@ -122,7 +128,7 @@ fn judge_plan(plan: &Plan, what: &str) {
         }
     }
     let others = report.findings().iter().filter(|finding| match finding.kind {
-        FindingKind::DividingLink => false,
+        FindingKind::DividingLink | FindingKind::DividingSwitch => false,
         FindingKind::DependencyCycle | FindingKind::BadCertificate => finding.severity != Severity::Note,
         _ => true,
     });

@@ -9,10 +9,10 @@ use std::{
 
 use common::{Wish, clos, plan, ring, topology, topology_of, uneven_clos, vlan};
 use fabric::{
-    Admin, Assignment, Certificate, Demand, EngineName, Failover, FailoverSummary, FdbEntry, FdbMode, FdbRun,
+    Admin, Assignment, Certificate, Demand, EngineName, Failover, FailoverSummary, Failure, FdbEntry, FdbMode, FdbRun,
     FindingKind as K, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Mac, PairRun, Plan, Planes,
-    PortIntent, PortRole, Proof, Resilience, Severity, SpanningTree, SwitchId, SwitchOver, Tagging, TopologyBuilder,
-    Traffic, TrafficMatrix, Tree, VlanId, VlanSet,
+    PortIntent, PortRole, Proof, Resilience, Severity, SpanningTree, SwitchCoverage, SwitchId, SwitchOver, Tagging,
+    TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanSet,
 };
 use verify::{check, check_with};
 
@@ -78,7 +78,7 @@ fn ready() -> Plan {
     let triangle = topology(&[1, 1, 1], &[(0, 1), (1, 2), (2, 0)]);
     let mut plan = plan(&triangle, Wish { fdb: FdbMode::Full, ..Wish::switch_tagged() });
     let over = |link, hosts: &[(usize, usize)], proof| SwitchOver {
-        link: LinkId::new(link),
+        failure: Failure::Link(LinkId::new(link)),
         hosts: hosts.iter().map(|&(host, id)| host_run(host, id)).collect(),
         pairs: Vec::new(),
         proof,
@@ -96,6 +96,7 @@ fn ready() -> Plan {
         summary: FailoverSummary {
             links_covered: 3,
             links_dividing: 0,
+            switches: None,
             drained: 0,
             max_channel_time: 2.0,
             vlans_extra: 0,
@@ -105,12 +106,27 @@ fn ready() -> Plan {
     plan
 }
 
+/// The same, ready for a switch to fail as well: without s0, h1 goes to VLAN 4, in which s0 is a leaf.
+fn ready_switches() -> Plan {
+    let mut plan = ready();
+    plan.policy.resilience = Resilience::OneSwitch;
+    let (failure, hosts) = (Failure::Switch(SwitchId::new(0)), vec![host_run(1, 4)]);
+    overs(&mut plan).push(SwitchOver { failure, hosts, pairs: Vec::new(), proof: Proof::Certificate });
+    failover_summary(&mut plan).switches = Some(SwitchCoverage { covered: 3, dividing: 0 });
+    plan
+}
+
+/// Three switches in a row with a host each.
+fn row() -> Plan {
+    plan(&topology(&[1, 1, 1], &[(0, 1), (1, 2)]), Wish::switch_tagged())
+}
+
 /// Two switches with a host each and two cables, by pair: h0 sends in VLAN 2 on the first, h1 in VLAN 3 on the second.
 fn ready_pairs() -> Plan {
     let mut plan =
         plan(&topology(&[1, 1], &[(0, 1), (0, 1)]), Wish { fdb: FdbMode::Full, ..Wish::tagged_by(Tagging::Pair) });
     let over = |link, source: usize, id| SwitchOver {
-        link: LinkId::new(link),
+        failure: Failure::Link(LinkId::new(link)),
         hosts: vec![host_run(source, id)],
         pairs: vec![PairRun { source: HostId::new(source), run: host_run(1 - source, id) }],
         proof: Proof::Certificate,
@@ -122,6 +138,7 @@ fn ready_pairs() -> Plan {
         summary: FailoverSummary {
             links_covered: 2,
             links_dividing: 0,
+            switches: None,
             drained: 0,
             max_channel_time: 1.0,
             vlans_extra: 0,
@@ -836,7 +853,12 @@ const FAILURES: &[Case] = &[
     fatal("a host that there is not", ready, |p| overs(p)[0].hosts[1].last = HostId::new(7), &[K::BadSwitchOver]),
     fatal("hosts out of order", ready, |p| overs(p)[0].hosts.swap(0, 1), &[K::BadSwitchOver]),
     fatal("links out of order", ready, |p| overs(p).swap(0, 1), &[K::BadSwitchOver]),
-    fatal("a link that there is not", ready, |p| overs(p)[2].link = LinkId::new(3), &[K::BadSwitchOver]),
+    fatal(
+        "a link that there is not",
+        ready,
+        |p| overs(p)[2].failure = Failure::Link(LinkId::new(3)),
+        &[K::BadSwitchOver],
+    ),
     fatal(
         "pairs where hosts choose alone",
         ready,
@@ -978,6 +1000,53 @@ const FAILURES: &[Case] = &[
         },
         &[K::BadSwitchOver],
     ),
+    fatal(
+        "a host goes where the dead switch is passed",
+        ready_switches,
+        |p| overs(p)[3].hosts[0].choice = vlan(2),
+        &[K::BadSwitchOver],
+    ),
+    fatal(
+        "a switch that there is not",
+        ready_switches,
+        |p| overs(p)[3].failure = Failure::Switch(SwitchId::new(3)),
+        &[K::BadSwitchOver],
+    ),
+    fatal("a switch before the links", ready_switches, |p| overs(p).swap(2, 3), &[K::BadSwitchOver]),
+    fatal(
+        "a switch-over that nobody asked for",
+        ready_switches,
+        |p| {
+            p.policy.resilience = Resilience::OneLink;
+            failover_summary(p).switches = None;
+        },
+        &[K::BadSwitchOver],
+    ),
+    fatal(
+        "covered switches",
+        ready_switches,
+        |p| failover_summary(p).switches = Some(SwitchCoverage { covered: 2, dividing: 1 }),
+        &[K::SummaryMismatch],
+    ),
+    fatal("switches not spoken of", ready_switches, |p| failover_summary(p).switches = None, &[K::SummaryMismatch]),
+    warning(
+        "a switch that nothing can replace",
+        row,
+        |p| {
+            p.policy.resilience = Resilience::OneSwitch;
+            let summary = FailoverSummary {
+                links_covered: 0,
+                links_dividing: 2,
+                switches: Some(SwitchCoverage { covered: 2, dividing: 1 }),
+                drained: 0,
+                max_channel_time: 2.0,
+                vlans_extra: 0,
+                fdb_entries_extra: 0,
+            };
+            p.failover = Some(Failover { switch_overs: Vec::new(), numberings: Vec::new(), summary });
+        },
+        &[K::DividingLink, K::DividingSwitch],
+    ),
     warning(
         "a link that nothing can replace",
         single_cable,
@@ -988,6 +1057,7 @@ const FAILURES: &[Case] = &[
             let summary = FailoverSummary {
                 links_covered,
                 links_dividing,
+                switches: None,
                 drained,
                 max_channel_time,
                 vlans_extra,

@@ -1,10 +1,14 @@
-//! Stands by for a cable to fail, and then has the hosts that it cut off send in the VLANs that the plan stored for that.
+//! Stands by for a cable or a switch to fail, and then has the hosts that it cut off send in the VLANs that the plan stored for
+//! that.
 //!
 //! ```text
-//!   home ◀──────────────────▶ over(cable)        proof: the plan's certificate, or unneeded
-//!   home ◀▶ stopped(cable) ◀▶ over(cable)        proof: a further numbering, drained or not
+//!   home ◀──────────────────────▶ over(failure)        proof: the plan's certificate, or unneeded
+//!   home ◀▶ stopped(failure) ◀──▶ over(failure)        proof: a further numbering, drained or not
 //! ```
-//! A further numbering leaves out what goes over the dead cable, which may come back to life at any moment, even before
+//! A switch has failed once all its cables are down; its stored switch-over takes the place of one for any of them. Its own
+//! hosts send nothing that leaves it, so nobody waits for it to stop or to move them; that is done when it answers again.
+//!
+//! A further numbering leaves out what goes over dead cables, which may come back to life at any moment, even before
 //! all hosts have moved. So hosts that move are stopped first where that is the proof; what the others send respects
 //! the order either numbering. A stopped port takes no untagged frames; its link stays up, and what is sent to it
 //! arrives.
@@ -18,7 +22,7 @@ use std::{
     time::Duration,
 };
 
-use fabric::{HostId, LinkId, Plan, Proof, SwitchId, Tagging, Topology, VlanId, dividing_links};
+use fabric::{Failure, HostId, LinkId, Plan, Proof, SwitchId, Tagging, Topology, VlanId, dividing_links};
 
 /// How long switches are given to stop hosts before those go on as before.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
@@ -42,10 +46,10 @@ pub enum LinkHealth {
 pub enum ActiveVlans {
     /// Those of the plan, all cables being alive.
     Planned,
-    /// Those stored for the failure of this cable.
-    Backup(LinkId),
-    /// Those of the plan, but for hosts that this cable's failure moves: these send nothing.
-    Stopped(LinkId),
+    /// Those stored for this failure.
+    Backup(Failure),
+    /// Those of the plan, but for hosts that this failure moves: these send nothing.
+    Stopped(Failure),
     /// Those of the plan, but for hosts that were found elsewhere: these send nothing.
     Gathering,
 }
@@ -53,23 +57,23 @@ pub enum ActiveVlans {
 /// What is worth telling a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandbyNotice {
-    /// A cable died. What the plan stored for it is being done.
-    Failed(LinkId),
+    /// A cable died, or a switch with all its cables. What the plan stored for it is being done.
+    Failed(Failure),
     /// A cable died that no frame needs.
     Missed(LinkId),
     /// A cable died beside which nothing runs.
     Dividing(LinkId),
-    /// A cable died while a switch-over for another was in force; nothing is stored for both.
-    Second(LinkId),
+    /// A cable or a switch died while a switch-over for another was in force; nothing is stored for both.
+    Second(Failure),
     /// A cable is alive again.
     Healed(LinkId),
     /// Every switch that answers holds this.
     Holds(ActiveVlans),
-    /// Hosts have to be stopped for a moment, for this cable, and this switch does not answer: everything stays as it is.
-    CannotStop(LinkId, SwitchId),
-    /// What is stored for this cable mixes with nothing but the plan's own routes, and this switch has not come back to
+    /// Hosts have to be stopped for a moment, for this failure, and this switch does not answer: everything stays as it is.
+    CannotStop(Failure, SwitchId),
+    /// What is stored for this failure mixes with nothing but the plan's own routes, and this switch has not come back to
     /// them.
-    Waits(LinkId, SwitchId),
+    Waits(Failure, SwitchId),
 }
 
 /// Why a plan gives a standby nothing to do.
@@ -85,13 +89,24 @@ impl fmt::Display for Unprepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NothingStored => {
-                "the plan stores nothing for failures, and no machine has a failover bond; make one with espalier plan --resilience 1"
+                "the plan stores nothing for failures, and no machine has a failover bond; make one with espalier plan --resilience 1, or --resilience switch"
             }
             Self::HostsChoose => {
                 "hosts tag their own frames in this plan, and leave a dead path by themselves: run espalier tagger on them"
             }
         })
     }
+}
+
+/// What a standby is ready for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// How many cables.
+    pub links: usize,
+    /// How many switches.
+    pub switches: usize,
+    /// For how many of both hosts are stopped for a moment before they move.
+    pub stopped: usize,
 }
 
 /// The PVID of a port that takes no untagged frames, or the VLAN of those that it takes.
@@ -101,10 +116,14 @@ pub type Pvid = Option<VlanId>;
 #[derive(Clone, Debug)]
 pub struct Standby {
     home: Vec<Pvid>,
-    /// By cable: who moves when it fails.
-    overs: BTreeMap<LinkId, Over>,
+    /// By failure: who moves then.
+    overs: BTreeMap<Failure, Over>,
+    /// By switch that something is stored for: its cables.
+    cables: BTreeMap<SwitchId, Vec<LinkId>>,
+    /// Of these switches, those all of whose cables are down.
+    dead: BTreeSet<SwitchId>,
     dividing: BTreeSet<LinkId>,
-    /// How long a cable must be alive before hosts go back.
+    /// How long what failed must be alive before hosts go back.
     hold: Duration,
     /// How long frames may be on their way.
     drain: Duration,
@@ -125,8 +144,8 @@ pub struct Standby {
     told_held: bool,
     down: BTreeSet<LinkId>,
     up_since: BTreeMap<LinkId, Duration>,
-    /// Cables for which hosts could not be stopped, and when that may be tried again.
-    refused: BTreeMap<LinkId, Duration>,
+    /// Failures for which hosts could not be stopped, and when that may be tried again.
+    refused: BTreeMap<Failure, Duration>,
     notices: VecDeque<StandbyNotice>,
 }
 
@@ -158,7 +177,12 @@ impl Standby {
                 .flat_map(|run| (run.first.index()..=run.last.index()).map(|host| (HostId::new(host), run.choice)))
                 .collect();
             let switches = moves.keys().map(|host| plan.topology.switch_of(*host)).collect();
-            (over.link, Over { proof: over.proof, moves, switches })
+            (over.failure, Over { proof: over.proof, moves, switches })
+        });
+        let overs: BTreeMap<Failure, Over> = overs.collect();
+        let cables = overs.keys().filter_map(|failure| match failure {
+            Failure::Switch(switch) => Some((*switch, failure.links(&plan.topology))),
+            Failure::Link(_) => None,
         });
         let home = |host: HostId| {
             let (port, switch) = (plan.topology.host(host).port, plan.topology.switch_of(host));
@@ -166,7 +190,9 @@ impl Standby {
         };
         Ok(Self {
             home: plan.topology.host_ids().map(home).collect(),
-            overs: overs.collect(),
+            cables: cables.collect(),
+            overs,
+            dead: BTreeSet::new(),
             dividing: dividing_links(&plan.topology).into_iter().collect(),
             hold,
             drain,
@@ -186,11 +212,11 @@ impl Standby {
         })
     }
 
-    /// Cables that something is stored for, and those of them for which hosts have to be stopped for a moment before they
-    /// move.
-    pub fn prepared(&self) -> (usize, usize) {
-        let careful = self.overs.keys().filter(|link| !self.is_free(**link)).count();
-        (self.overs.len(), careful)
+    /// Cables and switches that something is stored for, and those of both for which hosts have to be stopped for a moment
+    /// before they move.
+    pub fn prepared(&self) -> Prepared {
+        let stopped = self.overs.keys().filter(|failure| !self.is_free(**failure)).count();
+        Prepared { links: self.overs.len() - self.cables.len(), switches: self.cables.len(), stopped }
     }
 
     /// Takes up what an earlier standby left: `found[host]` is what each host's port has, `dead` the cables that are down.
@@ -207,15 +233,19 @@ impl Standby {
         if held(ActiveVlans::Planned) {
             return Ok(ActiveVlans::Planned);
         }
-        // A link that is dead is likelier than one that is not, and one that asks for care is the safer guess.
+        let is_dead = |failure: &Failure| match failure {
+            Failure::Link(link) => dead.contains(link),
+            Failure::Switch(switch) => self.cables[switch].iter().all(|link| dead.contains(link)),
+        };
+        // What is dead is likelier than what is not, and what asks for care is the safer guess.
         let exact = (self.overs.keys().copied())
-            .filter(|link| held(ActiveVlans::Backup(*link)))
-            .max_by_key(|link| (dead.contains(link), !self.is_free(*link)));
+            .filter(|failure| held(ActiveVlans::Backup(*failure)))
+            .max_by_key(|failure| (is_dead(failure), !self.is_free(*failure)));
         let known = |host, pvid: Pvid| {
-            pvid.is_none() || self.overs.keys().any(|link| pvid == self.pvid_in(ActiveVlans::Backup(*link), host))
+            pvid.is_none() || self.overs.keys().any(|failure| pvid == self.pvid_in(ActiveVlans::Backup(*failure), host))
         };
         let active = match exact {
-            Some(link) => ActiveVlans::Backup(link),
+            Some(failure) => ActiveVlans::Backup(failure),
             None => {
                 let elsewhere = hosts().filter(|(host, pvid)| *pvid != self.pvid_in(ActiveVlans::Planned, *host));
                 let astray: Vec<(HostId, Pvid)> = elsewhere.collect();
@@ -232,8 +262,8 @@ impl Standby {
     }
 
     /// Whether its switch-over mixes with the plan's own routes, and with all others that do.
-    fn is_free(&self, link: LinkId) -> bool {
-        matches!(self.overs[&link].proof, Proof::Certificate | Proof::Unneeded)
+    fn is_free(&self, failure: Failure) -> bool {
+        matches!(self.overs[&failure].proof, Proof::Certificate | Proof::Unneeded)
     }
 
     /// What is to hold now.
@@ -250,27 +280,28 @@ impl Standby {
         let home = self.home[host.index()];
         match active {
             ActiveVlans::Planned => home,
-            ActiveVlans::Backup(link) => self.overs[&link].moves.get(&host).copied().or(home),
-            ActiveVlans::Stopped(link) => home.filter(|_| !self.overs[&link].moves.contains_key(&host)),
+            ActiveVlans::Backup(failure) => self.overs[&failure].moves.get(&host).copied().or(home),
+            ActiveVlans::Stopped(failure) => home.filter(|_| !self.overs[&failure].moves.contains_key(&host)),
             ActiveVlans::Gathering => home.filter(|_| !self.astray.contains(&host)),
         }
     }
 
     /// Takes what is known of every cable, `links[link]`, and which switches do not answer.
     pub fn handle_links(&mut self, now: Duration, links: &[LinkHealth], silent: &BTreeSet<SwitchId>) {
+        let mut died = Vec::new();
         for (index, health) in links.iter().enumerate() {
             let link = LinkId::new(index);
             match health {
                 LinkHealth::Down => {
                     self.up_since.remove(&link);
                     if self.down.insert(link) {
-                        self.tell_failure(link);
+                        died.push(link);
                     }
                 }
                 LinkHealth::Up => {
                     self.up_since.entry(link).or_insert(now);
                     if self.down.remove(&link) {
-                        self.refused.remove(&link);
+                        self.refused.remove(&Failure::Link(link));
                         self.notices.push_back(StandbyNotice::Healed(link));
                     }
                 }
@@ -279,24 +310,61 @@ impl Standby {
                 }
             }
         }
+        let is_dead = |links: &Vec<LinkId>| links.iter().all(|link| self.down.contains(link));
+        let dead: BTreeSet<SwitchId> =
+            self.cables.iter().filter(|(_, links)| is_dead(links)).map(|(switch, _)| *switch).collect();
+        let died_with = |link: &LinkId| dead.iter().any(|switch| self.cables[switch].contains(link));
+        died.retain(|link| !died_with(link));
+        let newly: BTreeSet<SwitchId> = dead.difference(&self.dead).copied().collect();
+        self.refused.retain(|failure, _| !matches!(failure, Failure::Switch(switch) if !dead.contains(switch)));
+        self.dead = dead;
+        newly.iter().for_each(|switch| self.tell_failed_switch(*switch));
+        died.into_iter().for_each(|link| self.tell_failure(link));
+        self.turn_back(now, &newly);
         if self.way.is_empty() {
             self.decide(now, silent);
         }
     }
 
+    /// Hosts that are being stopped for a cable go on as before if its switch turns out to be dead, and then make way for that.
+    fn turn_back(&mut self, now: Duration, dead: &BTreeSet<SwitchId>) {
+        let ActiveVlans::Stopped(failure) = self.active else { return };
+        let Some(switch) = dead.iter().copied().find(|switch| self.is_cable_of(failure, *switch)) else { return };
+        if self.origin != ActiveVlans::Planned || self.target_of_way() != ActiveVlans::Backup(failure) {
+            return;
+        }
+        (self.active, self.wanted_since, self.held_since, self.told_held) = (self.origin, now, None, true);
+        self.stale.extend(&self.hosting);
+        self.way = self.way_to(ActiveVlans::Backup(Failure::Switch(switch)));
+    }
+
+    /// Cables that died in one look with their switch are not told of one by one.
+    fn tell_failed_switch(&mut self, switch: SwitchId) {
+        let failure = Failure::Switch(switch);
+        let own = &self.cables[&switch];
+        let beside =
+            self.down.iter().find(|link| !own.contains(link) && self.overs.contains_key(&Failure::Link(**link)));
+        let notice = match (self.target_of_way(), beside) {
+            (ActiveVlans::Backup(other), Some(_)) if other != failure => StandbyNotice::Second(failure),
+            _ => StandbyNotice::Failed(failure),
+        };
+        self.notices.push_back(notice);
+    }
+
     fn tell_failure(&mut self, link: LinkId) {
+        let failure = Failure::Link(link);
         let busy = match self.target_of_way() {
-            ActiveVlans::Backup(other) => other != link,
+            ActiveVlans::Backup(other) => other != failure,
             ActiveVlans::Planned | ActiveVlans::Stopped(_) | ActiveVlans::Gathering => false,
         };
         self.notices.push_back(if self.dividing.contains(&link) {
             StandbyNotice::Dividing(link)
-        } else if !self.overs.contains_key(&link) {
+        } else if !self.overs.contains_key(&failure) {
             StandbyNotice::Missed(link)
         } else if busy && self.down.len() > 1 {
-            StandbyNotice::Second(link)
+            StandbyNotice::Second(failure)
         } else {
-            StandbyNotice::Failed(link)
+            StandbyNotice::Failed(failure)
         });
     }
 
@@ -306,18 +374,28 @@ impl Standby {
 
     /// Chooses where to go while no change is under way.
     fn decide(&mut self, now: Duration, silent: &BTreeSet<SwitchId>) {
-        let candidate = self.down.iter().copied().find(|link| self.overs.contains_key(link));
+        let candidate = self.candidate();
         let target = match self.active {
-            ActiveVlans::Backup(link) if self.down.contains(&link) => return,
-            ActiveVlans::Backup(link) => match (self.up_since.get(&link), candidate) {
-                // Nobody knows what became of it.
-                (None, _) => return,
-                (Some(_), Some(other)) => ActiveVlans::Backup(other),
-                (Some(since), None) if now.saturating_sub(*since) >= self.hold => ActiveVlans::Planned,
-                (Some(_), None) => return,
+            ActiveVlans::Backup(failure) if self.has_failed(failure) => match candidate {
+                Some(wider @ Failure::Switch(switch)) if self.is_cable_of(failure, switch) => {
+                    ActiveVlans::Backup(wider)
+                }
+                _ => return,
             },
+            ActiveVlans::Backup(failure) => {
+                // Nobody may know what became of it.
+                let Some(since) = self.alive_since(failure) else { return };
+                let is_over = now.saturating_sub(since) >= self.hold;
+                match (failure, candidate) {
+                    // A switch comes back cable by cable.
+                    (Failure::Switch(switch), Some(other)) if self.is_cable_of(other, switch) && !is_over => return,
+                    (_, Some(other)) => ActiveVlans::Backup(other),
+                    (_, None) if is_over => ActiveVlans::Planned,
+                    (_, None) => return,
+                }
+            }
             ActiveVlans::Planned => match candidate {
-                Some(link) => ActiveVlans::Backup(link),
+                Some(failure) => ActiveVlans::Backup(failure),
                 None => return,
             },
             // Their ways are empty only once they are over.
@@ -326,18 +404,48 @@ impl Standby {
         let way = self.way_to(target);
         // Nobody is stopped unless all can be.
         for active in &way {
-            let ActiveVlans::Stopped(link) = active else { continue };
-            if self.refused.get(link).is_some_and(|until| now < *until) {
+            let ActiveVlans::Stopped(failure) = active else { continue };
+            if self.refused.get(failure).is_some_and(|until| now < *until) {
                 return;
             }
-            if let Some(switch) = self.overs[link].switches.intersection(silent).next() {
-                self.refused.insert(*link, now + STOP_AGAIN);
-                self.notices.push_back(StandbyNotice::CannotStop(*link, *switch));
+            let waits_for = |switch: &&SwitchId| silent.contains(switch) && !self.dead.contains(switch);
+            if let Some(switch) = self.overs[failure].switches.iter().find(waits_for) {
+                self.refused.insert(*failure, now + STOP_AGAIN);
+                self.notices.push_back(StandbyNotice::CannotStop(*failure, *switch));
                 return;
             }
         }
         self.way = way;
         self.next(now);
+    }
+
+    /// What has failed and something is stored for: a switch before any of its cables.
+    fn candidate(&self) -> Option<Failure> {
+        let switch = self.dead.first().map(|switch| Failure::Switch(*switch));
+        let links =
+            || self.down.iter().map(|link| Failure::Link(*link)).find(|failure| self.overs.contains_key(failure));
+        switch.or_else(links)
+    }
+
+    fn has_failed(&self, failure: Failure) -> bool {
+        match failure {
+            Failure::Link(link) => self.down.contains(&link),
+            Failure::Switch(switch) => self.dead.contains(&switch),
+        }
+    }
+
+    fn is_cable_of(&self, failure: Failure, switch: SwitchId) -> bool {
+        matches!(failure, Failure::Link(link) if self.cables[&switch].contains(&link))
+    }
+
+    /// Since when what failed is alive again; none if nobody knows. A switch is as long as the last of its cables that is.
+    fn alive_since(&self, failure: Failure) -> Option<Duration> {
+        match failure {
+            Failure::Link(link) => self.up_since.get(&link).copied(),
+            Failure::Switch(switch) => {
+                self.cables[&switch].iter().filter_map(|link| self.up_since.get(link)).max().copied()
+            }
+        }
     }
 
     /// The steps from the VLANs in use to others.
@@ -368,13 +476,19 @@ impl Standby {
         // What needs care mixes with the plan's own routes alone, and only if everybody has come back to them.
         let careful = match active {
             ActiveVlans::Planned | ActiveVlans::Gathering => None,
-            ActiveVlans::Backup(link) | ActiveVlans::Stopped(link) => Some(link).filter(|link| !self.is_free(*link)),
+            ActiveVlans::Backup(failure) | ActiveVlans::Stopped(failure) => {
+                Some(failure).filter(|failure| !self.is_free(*failure))
+            }
         };
-        if let (Some(link), ActiveVlans::Planned, Some(switch)) = (careful, self.active, self.stale.first()) {
-            let again = self.refused.get(&link).is_none_or(|until| now >= *until);
+        let stale = |failure: &Failure| self.stale.iter().find(|switch| !failure.takes(**switch)).copied();
+        let waits = careful
+            .filter(|_| self.active == ActiveVlans::Planned)
+            .and_then(|failure| Some((failure, stale(&failure)?)));
+        if let Some((failure, switch)) = waits {
+            let again = self.refused.get(&failure).is_none_or(|until| now >= *until);
             if again {
-                self.refused.insert(link, now + STOP_AGAIN);
-                self.notices.push_back(StandbyNotice::Waits(link, *switch));
+                self.refused.insert(failure, now + STOP_AGAIN);
+                self.notices.push_back(StandbyNotice::Waits(failure, switch));
             }
             self.way.clear();
             return;
@@ -392,22 +506,26 @@ impl Standby {
     pub fn handle_held(&mut self, now: Duration, behind: &BTreeSet<SwitchId>, silent: &BTreeSet<SwitchId>) {
         self.stale.retain(|switch| behind.contains(switch) || silent.contains(switch));
         let stopped = match self.active {
-            ActiveVlans::Stopped(link) => Some(link),
+            ActiveVlans::Stopped(failure) => Some(failure),
             ActiveVlans::Planned | ActiveVlans::Backup(_) | ActiveVlans::Gathering => None,
         };
+        let not_stopped = stopped.and_then(|failure| {
+            let mut switches = behind.intersection(&self.overs[&failure].switches);
+            switches.find(|switch| !self.dead.contains(switch)).copied()
+        });
         let held = match stopped {
-            Some(link) => behind.is_disjoint(&self.overs[&link].switches),
+            Some(_) => not_stopped.is_none(),
             None if self.active == ActiveVlans::Gathering => behind.is_empty(),
             None => behind.is_subset(silent),
         };
         if !held {
             self.held_since = None;
-            if let Some(link) = stopped {
+            if let Some(failure) = stopped {
                 if now.saturating_sub(self.wanted_since) > STOP_PATIENCE && self.origin != self.active {
                     // Everybody goes on as before: the order that held before still holds.
-                    let switch = *behind.intersection(&self.overs[&link].switches).next().expect("it is not held");
-                    self.notices.push_back(StandbyNotice::CannotStop(link, switch));
-                    self.refused.insert(link, now + STOP_AGAIN);
+                    let switch = not_stopped.expect("it is not held");
+                    self.notices.push_back(StandbyNotice::CannotStop(failure, switch));
+                    self.refused.insert(failure, now + STOP_AGAIN);
                     self.active = self.origin;
                     (self.wanted_since, self.told_held) = (now, true);
                     self.way.clear();

@@ -4,7 +4,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use fabric::{
-    Admin, Attachment, FlowControl, HostId, LinkId, Plan, Policy, PortId, Resilience, SpanningTree, SwitchId, VlanId,
+    Admin, Attachment, Failure, FlowControl, HostId, LinkId, Plan, Policy, PortId, Resilience, SpanningTree, SwitchId,
+    VlanId,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -117,16 +118,16 @@ impl<'a> Scene<'a> {
         self.seen[switch.index()] = Err(Fault::Silent);
     }
 
-    fn stored(&self, link: LinkId) -> Vec<(HostId, VlanId)> {
-        let over = self.plan.failover.as_ref().and_then(|failover| failover.switch_over(link));
+    fn stored(&self, failure: Failure) -> Vec<(HostId, VlanId)> {
+        let over = self.plan.failover.as_ref().and_then(|failover| failover.switch_over(failure));
         let runs = over.expect("something is stored").hosts.iter();
         runs.flat_map(|run| (run.first.index()..=run.last.index()).map(|host| (HostId::new(host), run.choice)))
             .collect()
     }
 
     /// Standby moves hosts as the plan stored.
-    fn switch_over(&mut self, link: LinkId) {
-        for (host, vlan) in self.stored(link) {
+    fn switch_over(&mut self, failure: Failure) {
+        for (host, vlan) in self.stored(failure) {
             self.move_host(host, Some(vlan));
         }
     }
@@ -242,7 +243,20 @@ fn with_moves(plan: &Plan, at_least: usize) -> LinkId {
     let moves = |over: &&fabric::SwitchOver| {
         over.hosts.iter().map(|run| run.last.index() - run.first.index() + 1).sum::<usize>() >= at_least
     };
-    failover.switch_overs.iter().find(moves).expect("some cable moves that many").link
+    let Failure::Link(link) = failover.switch_overs.iter().find(moves).expect("some cable moves that many").failure
+    else {
+        panic!("links come first")
+    };
+    link
+}
+
+/// The cables for which something is stored.
+fn stored_links(plan: &Plan) -> Vec<LinkId> {
+    let link = |over: &fabric::SwitchOver| match over.failure {
+        Failure::Link(link) => Some(link),
+        Failure::Switch(_) => None,
+    };
+    plan.failover.as_ref().expect("resilience").switch_overs.iter().filter_map(link).collect()
 }
 
 /// One diagnosis, with these words in this order.
@@ -300,8 +314,7 @@ fn a_cable_that_deploy_left_shut_waits_for_somebody_to_confirm_it() {
     only(&scene, &["1 difference from the plan", "deploy again"]);
     // While another cable is down, nothing is to be deployed, and standby would not begin.
     scene.port(scene.ends(link)[0]).admin = Admin::Down;
-    let dead =
-        plan.failover.as_ref().expect("resilience").switch_overs.iter().map(|over| over.link).find(|one| *one != link);
+    let dead = stored_links(&plan).into_iter().find(|one| *one != link);
     scene.cut(dead.expect("another cable"));
     let remedies: Vec<Remedy> = scene.diagnoses().into_iter().map(|found| found.remedy).collect();
     assert!(
@@ -318,7 +331,7 @@ fn the_answer_to_a_dead_cable_is_no_difference() {
     let mut scene = Scene::sound(&plan);
     scene.cut(link);
     let mut held = scene.clone();
-    held.switch_over(link);
+    held.switch_over(Failure::Link(link));
     let diagnosis = only(
         &held,
         &[
@@ -344,7 +357,7 @@ fn an_answer_that_is_in_force_in_part_is_said_so() {
     let link = with_moves(&plan, 2);
     let mut scene = Scene::sound(&plan);
     scene.cut(link);
-    let stored = scene.stored(link);
+    let stored = scene.stored(Failure::Link(link));
     scene.move_host(stored[0].0, Some(stored[0].1));
     only(&scene, &["is in force on 1 of", "still hold", "standby would move the others", "start espalier standby"]);
     // The others are stopped.
@@ -355,15 +368,47 @@ fn an_answer_that_is_in_force_in_part_is_said_so() {
 }
 
 #[test]
+fn the_answer_to_a_dead_switch_is_no_difference() {
+    let plan = plan("torus 3x3", Resilience::OneSwitch);
+    let failover = plan.failover.as_ref().expect("resilience");
+    // One that moves other hosts than any cable's.
+    let is_distinct = |over: &&fabric::SwitchOver| {
+        let alike = failover.switch_overs.iter().filter(|other| other.hosts == over.hosts);
+        matches!(over.failure, Failure::Switch(_)) && alike.count() == 1
+    };
+    let failure = failover.switch_overs.iter().find(is_distinct).expect("some switch is passed").failure;
+    let Failure::Switch(switch) = failure else { unreachable!("found above") };
+    let name = failure.label(&plan.topology);
+    let mut scene = Scene::sound(&plan);
+    scene.power_off(switch);
+    let waiting =
+        only(&scene, &[&name, "it is off, or restarting", "have no carrier", "to move as the plan stored", &name]);
+    let is_missing =
+        |one: &Consequence| matches!(one, Consequence::NotMoved { failure: found, .. } if *found == failure);
+    assert!(waiting.consequences.iter().any(is_missing), "{waiting:?}");
+    scene.switch_over(failure);
+    let answered =
+        only(&scene, &[&name, "it is off, or restarting", "the plan's answer to the failure of", &name, "is in force"]);
+    let is_in_force =
+        |one: &Consequence| matches!(one, Consequence::InForce { failure: found, .. } if *found == failure);
+    assert!(answered.consequences.iter().any(is_in_force), "{answered:?}");
+    // It is back, and hosts are where they were sent.
+    let mut back = Scene::sound(&plan);
+    back.switch_over(failure);
+    let found =
+        only(&back, &[&name, "has a cable that carries", "hosts' ports still hold what is stored for its failure"]);
+    assert_eq!((found.cause.switch(), found.remedy), (Some(switch), Remedy::Standby));
+}
+
+#[test]
 fn a_second_failure_and_cables_without_answers_are_told() {
     let ready = plan("torus 3x3", Resilience::OneLink);
     let first = with_moves(&ready, 1);
     let mut scene = Scene::sound(&ready);
-    let stored: Vec<LinkId> =
-        ready.failover.as_ref().expect("resilience").switch_overs.iter().map(|over| over.link).collect();
+    let stored = stored_links(&ready);
     let second = *stored.iter().find(|link| **link != first).expect("another");
     scene.cut(first);
-    scene.switch_over(first);
+    scene.switch_over(Failure::Link(first));
     scene.cut(second);
     let told = scene.told();
     assert_eq!(told.len(), 2, "{told:#?}");
@@ -399,10 +444,10 @@ fn hosts_that_were_left_elsewhere_are_for_standby() {
     let plan = plan("torus 4x4", Resilience::OneLink);
     let link = with_moves(&plan, 2);
     let mut scene = Scene::sound(&plan);
-    scene.switch_over(link);
+    scene.switch_over(Failure::Link(link));
     let diagnosis = only(&scene, &["carries for 1 h 0 min", "still hold what is stored", "start espalier standby"]);
     assert!(matches!(diagnosis.cause, Cause::Lingering { .. }));
-    let (host, _) = scene.stored(link)[0];
+    let (host, _) = scene.stored(Failure::Link(link))[0];
     scene.move_host(host, None);
     only(&scene, &["in the middle of a change that no standby finished", "start espalier standby"]);
 }
@@ -453,7 +498,7 @@ fn differences_without_a_cause_are_for_deploy_unless_that_hurts() {
 
     let link = with_moves(&plan, 1);
     scene.cut(link);
-    scene.switch_over(link);
+    scene.switch_over(Failure::Link(link));
     let told = scene.told();
     assert_eq!(told.len(), 2, "{told:#?}");
     assert!(told.iter().all(|one| !one.contains("deploy again")), "{told:#?}");
@@ -462,8 +507,8 @@ fn differences_without_a_cause_are_for_deploy_unless_that_hurts() {
     // A host's port with a PVID that nothing explains is a difference beside the moves.
     let mut scene = Scene::sound(&plan);
     scene.cut(link);
-    scene.switch_over(link);
-    let moved: BTreeSet<HostId> = scene.stored(link).into_iter().map(|(host, _)| host).collect();
+    scene.switch_over(Failure::Link(link));
+    let moved: BTreeSet<HostId> = scene.stored(Failure::Link(link)).into_iter().map(|(host, _)| host).collect();
     let other = plan.topology.host_ids().find(|host| !moved.contains(host)).expect("somebody stays");
     scene.move_host(other, Some(VlanId::MAX));
     let told = scene.told();
@@ -617,7 +662,7 @@ fn follow(scene: &mut Scene<'_>, diagnosis: &Diagnosis) {
                 matches!(consequence, Consequence::NotMoved { .. } | Consequence::PartlyInForce { .. })
             });
             if moves {
-                scene.switch_over(*link);
+                scene.switch_over(Failure::Link(*link));
             }
         }
         Remedy::Standby => {
@@ -634,8 +679,7 @@ fn follow(scene: &mut Scene<'_>, diagnosis: &Diagnosis) {
 fn storm(scene: &mut Scene<'_>, rng: &mut Rng) {
     let plan = scene.plan;
     let links: Vec<LinkId> = plan.topology.link_ids().collect();
-    let stored: Vec<LinkId> =
-        plan.failover.as_ref().expect("resilience").switch_overs.iter().map(|over| over.link).collect();
+    let stored: Vec<LinkId> = stored_links(plan);
     let pick = |rng: &mut Rng, from: &[LinkId]| from[rng.below(from.len())];
     for _ in 0..=rng.below(3) {
         match rng.below(9) {
@@ -649,7 +693,7 @@ fn storm(scene: &mut Scene<'_>, rng: &mut Rng) {
                 if rng.below(4) > 0 {
                     scene.cut(link);
                 }
-                for (host, vlan) in scene.stored(link) {
+                for (host, vlan) in scene.stored(Failure::Link(link)) {
                     match rng.below(6) {
                         0 => scene.move_host(host, None),
                         1 => {}

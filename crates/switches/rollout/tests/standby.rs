@@ -7,7 +7,8 @@ use std::{
 };
 
 use fabric::{
-    Assignment, ChannelId, FlowControl, HostId, LinkId, Plan, Policy, Proof, Resilience, SwitchId, Tagging, VlanId,
+    Assignment, ChannelId, Failure, FlowControl, HostId, LinkId, Plan, Policy, Proof, Resilience, SwitchId, Tagging,
+    VlanId,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -35,6 +36,8 @@ struct Fabric<'a> {
     /// By host: VLANs that it sent in before, and until when.
     before: Vec<Vec<(VlanId, Duration)>>,
     dead: BTreeSet<LinkId>,
+    /// A switch all of whose cables are dead.
+    isolated: Option<SwitchId>,
     silent: BTreeSet<SwitchId>,
     routes: BTreeMap<(SwitchId, VlanId), Vec<(usize, usize)>>,
 }
@@ -48,6 +51,7 @@ impl<'a> Fabric<'a> {
             pvid: home.iter().copied().map(Some).collect(),
             before: vec![Vec::new(); home.len()],
             dead: BTreeSet::new(),
+            isolated: None,
             silent: BTreeSet::new(),
             routes: BTreeMap::new(),
         }
@@ -65,9 +69,23 @@ impl<'a> Fabric<'a> {
         topology.switch_ids().map(switch).collect()
     }
 
+    /// A switch loses its power.
+    fn power_off(&mut self, switch: SwitchId) {
+        let topology = &self.plan.topology;
+        self.dead.extend(Failure::Switch(switch).links(topology));
+        self.silent.insert(switch);
+        self.isolated = Some(switch);
+        // What its hosts had sent is still under way.
+        for host in topology.hosts_of(switch) {
+            self.before[host.index()].extend(self.pvid[host.index()].map(|pvid| (pvid, self.now + LIFETIME)));
+        }
+    }
+
     fn set(&mut self, host: HostId, pvid: Option<VlanId>) {
         let old = std::mem::replace(&mut self.pvid[host.index()], pvid);
-        if let Some(old) = old {
+        // What is sent on a switch without a cable that carries does not leave it.
+        let leaves = self.isolated != Some(self.plan.topology.switch_of(host));
+        if let Some(old) = old.filter(|_| leaves) {
             self.before[host.index()].push((old, self.now + LIFETIME));
         }
     }
@@ -97,7 +115,8 @@ impl<'a> Fabric<'a> {
         let mut sending: BTreeSet<(SwitchId, VlanId, u8)> = BTreeSet::new();
         for host in topology.host_ids() {
             let late = self.before[host.index()].iter().filter(|(_, until)| *until > now).map(|(vlan, _)| *vlan);
-            for vlan in self.pvid[host.index()].into_iter().chain(late) {
+            let leaves = self.isolated != Some(topology.switch_of(host));
+            for vlan in self.pvid[host.index()].filter(|_| leaves).into_iter().chain(late) {
                 sending.insert((topology.switch_of(host), vlan, lane(vlan)));
             }
         }
@@ -150,8 +169,20 @@ impl<'a> Fabric<'a> {
     }
 }
 
+/// The cables for which something is stored, and why that may mix with what was before.
 fn overs(plan: &Plan) -> Vec<(LinkId, Proof)> {
-    plan.failover.as_ref().expect("ready").switch_overs.iter().map(|over| (over.link, over.proof)).collect()
+    let link = |over: &fabric::SwitchOver| match over.failure {
+        Failure::Link(link) => Some((link, over.proof)),
+        Failure::Switch(_) => None,
+    };
+    plan.failover.as_ref().expect("ready").switch_overs.iter().filter_map(link).collect()
+}
+
+/// The PVIDs that are stored for a failure.
+fn stored(plan: &Plan, failure: Failure) -> Vec<Option<VlanId>> {
+    let over = plan.failover.as_ref().and_then(|failover| failover.switch_over(failure)).expect("stored");
+    let Assignment::Source(after) = over.apply(&plan.assignment) else { panic!("switch-tagged") };
+    after.into_iter().map(Some).collect()
 }
 
 #[test]
@@ -166,11 +197,9 @@ fn each_cable_is_left_and_taken_again() {
         for _ in 0..12 {
             notices.extend(fabric.turn(&mut standby, &BTreeSet::new()));
         }
-        assert_eq!(notices.first(), Some(&StandbyNotice::Failed(link)));
-        assert_eq!(notices.last(), Some(&StandbyNotice::Holds(ActiveVlans::Backup(link))));
-        let stored = plan.failover.as_ref().and_then(|failover| failover.switch_over(link)).expect("stored");
-        let Assignment::Source(after) = stored.apply(&plan.assignment) else { panic!("switch-tagged") };
-        assert_eq!(fabric.pvid, after.into_iter().map(Some).collect::<Vec<_>>());
+        assert_eq!(notices.first(), Some(&StandbyNotice::Failed(Failure::Link(link))));
+        assert_eq!(notices.last(), Some(&StandbyNotice::Holds(ActiveVlans::Backup(Failure::Link(link)))));
+        assert_eq!(fabric.pvid, stored(&plan, Failure::Link(link)));
         fabric.dead.clear();
         let mut notices = Vec::new();
         for _ in 0..40 {
@@ -180,6 +209,72 @@ fn each_cable_is_left_and_taken_again() {
         assert_eq!(notices.last(), Some(&StandbyNotice::Holds(ActiveVlans::Planned)));
         assert_eq!(fabric.pvid, home);
     }
+}
+
+/// Its cables are seen to die one after the other, or all at once; the answer to the first of them gives way to that for the
+/// switch. It comes back cable by cable, and hosts go home once all of them have carried for the hold.
+#[test]
+fn each_switch_is_left_and_taken_again() {
+    let ready = |flow_control| {
+        let policy = Policy { resilience: Resilience::OneSwitch, flow_control, ..Policy::default() };
+        let kind = Kind::parse("torus", &["3x3".to_owned()]).expect("a kind");
+        let topology = generate(&kind, &Options::default()).expect("a topology");
+        planner::plan(&topology, &policy, None).expect("a plan")
+    };
+    let mut moving = 0;
+    for plan in [ready(FlowControl::None), ready(FlowControl::Pause)] {
+        for (switch, at_once) in plan.topology.switch_ids().flat_map(|switch| [(switch, false), (switch, true)]) {
+            let failure = Failure::Switch(switch);
+            if plan.failover.as_ref().and_then(|failover| failover.switch_over(failure)).is_none() {
+                continue;
+            }
+            let links = failure.links(&plan.topology);
+            let (mut standby, mut fabric) = (Standby::new(&plan, HOLD, DRAIN).expect("ready"), Fabric::new(&plan));
+            let home = fabric.pvid.clone();
+            let mut notices = Vec::new();
+            for (turn, link) in links.iter().enumerate() {
+                fabric.dead.insert(*link);
+                // The switch itself answers no more once somebody has noticed.
+                if turn > 0 || at_once {
+                    fabric.silent.insert(switch);
+                }
+                if !at_once {
+                    notices.extend(fabric.turn(&mut standby, &BTreeSet::new()));
+                }
+            }
+            for _ in 0..60 {
+                notices.extend(fabric.turn(&mut standby, &BTreeSet::new()));
+            }
+            assert!(notices.contains(&StandbyNotice::Failed(failure)), "{notices:?}");
+            assert_eq!(notices.last(), Some(&StandbyNotice::Holds(ActiveVlans::Backup(failure))), "{notices:?}");
+            if at_once {
+                assert_eq!(notices[0], StandbyNotice::Failed(failure), "its cables are not told of one by one");
+            }
+            let wanted = stored(&plan, failure);
+            let elsewhere = plan.topology.host_ids().filter(|host| plan.topology.switch_of(*host) != switch);
+            for host in elsewhere {
+                assert_eq!(fabric.pvid[host.index()], wanted[host.index()], "host {}", host.index());
+                moving += usize::from(wanted[host.index()] != home[host.index()]);
+            }
+            // It answers, and then its cables carry, one after the other.
+            fabric.silent.clear();
+            notices.extend(fabric.turn(&mut standby, &BTreeSet::new()));
+            for link in &links {
+                let before = fabric.pvid.clone();
+                fabric.dead.remove(link);
+                notices.extend(fabric.turn(&mut standby, &BTreeSet::new()));
+                assert_eq!(standby.active(), ActiveVlans::Backup(failure), "it is not all back");
+                let others = plan.topology.host_ids().filter(|host| plan.topology.switch_of(*host) != switch);
+                others.for_each(|host| assert_eq!(fabric.pvid[host.index()], before[host.index()]));
+            }
+            for _ in 0..60 {
+                notices.extend(fabric.turn(&mut standby, &BTreeSet::new()));
+            }
+            assert_eq!(notices.last(), Some(&StandbyNotice::Holds(ActiveVlans::Planned)), "{notices:?}");
+            assert_eq!(fabric.pvid, home);
+        }
+    }
+    assert!(moving > 20, "{moving}");
 }
 
 #[test]
@@ -210,13 +305,13 @@ fn a_second_failure_is_said_and_waits_for_the_first_to_heal() {
     }
     fabric.dead.insert(second);
     let notices = fabric.turn(&mut standby, &BTreeSet::new());
-    assert_eq!(notices, [StandbyNotice::Second(second)]);
-    assert_eq!(standby.active(), ActiveVlans::Backup(first));
+    assert_eq!(notices, [StandbyNotice::Second(Failure::Link(second))]);
+    assert_eq!(standby.active(), ActiveVlans::Backup(Failure::Link(first)));
     fabric.dead.remove(&first);
     for _ in 0..24 {
         fabric.turn(&mut standby, &BTreeSet::new());
     }
-    assert_eq!(standby.active(), ActiveVlans::Backup(second));
+    assert_eq!(standby.active(), ActiveVlans::Backup(Failure::Link(second)));
 }
 
 #[test]
@@ -233,7 +328,7 @@ fn what_an_earlier_standby_left_is_taken_up() {
         let mut second = Standby::new(&plan, HOLD, DRAIN).expect("ready");
         second.take_up(&fabric.pvid, &fabric.dead)
     };
-    assert_eq!(take_up(&fabric), Ok(ActiveVlans::Backup(link)));
+    assert_eq!(take_up(&fabric), Ok(ActiveVlans::Backup(Failure::Link(link))));
     assert_eq!(take_up(&Fabric::new(&plan)), Ok(ActiveVlans::Planned));
     // Somebody else's doing.
     fabric.pvid[4] = VlanId::new(4000).ok();
@@ -286,8 +381,10 @@ fn plans() -> &'static [Plan] {
                 let (family, sizes) = shape.split_once(' ').expect("a family and its sizes");
                 let kind = Kind::parse(family, &[sizes.to_owned()]).expect("a kind");
                 let topology = generate(&kind, &Options::default()).expect("a topology");
-                let policy = Policy { resilience: Resilience::OneLink, flow_control, vlans_max, ..Policy::default() };
-                plans.extend(planner::plan(&topology, &policy, None));
+                for resilience in [Resilience::OneLink, Resilience::OneSwitch] {
+                    let policy = Policy { resilience, flow_control, vlans_max, ..Policy::default() };
+                    plans.extend(planner::plan(&topology, &policy, None));
+                }
             }
         }
         plans
@@ -296,36 +393,58 @@ fn plans() -> &'static [Plan] {
 
 #[test]
 fn the_plans_have_every_kind_of_proof() {
-    let proofs: BTreeSet<&str> = (plans().iter().flat_map(overs))
-        .map(|(_, proof)| match proof {
-            Proof::Unneeded => "unneeded",
-            Proof::Certificate => "certificate",
-            Proof::Numbering(_) => "numbering",
-            Proof::Drained(_) => "drained",
+    let overs = plans().iter().flat_map(|plan| &plan.failover.as_ref().expect("ready").switch_overs);
+    let proofs: BTreeSet<(bool, &str)> = overs
+        .map(|over| (matches!(over.failure, Failure::Switch(_)), over.proof))
+        .map(|(of_switch, proof)| {
+            (
+                of_switch,
+                match proof {
+                    Proof::Unneeded => "unneeded",
+                    Proof::Certificate => "certificate",
+                    Proof::Numbering(_) => "numbering",
+                    Proof::Drained(_) => "drained",
+                },
+            )
         })
         .collect();
-    assert!(["certificate", "numbering", "drained"].iter().all(|kind| proofs.contains(kind)), "{proofs:?}");
+    for of_switch in [false, true] {
+        let has = |kind| proofs.contains(&(of_switch, kind));
+        assert!(["certificate", "numbering", "drained"].into_iter().all(has), "{proofs:?}");
+    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// One cable at a time fails and heals, switches fall silent or deaf: nothing can ever freeze, and in the end all is
-    /// as the plan says.
+    /// One cable or one switch at a time fails and heals, switches fall silent or deaf: nothing can ever freeze, and in the end
+    /// all is as the plan says. A switch that comes back answers before its cables carry.
     #[test]
     fn nothing_freezes_and_all_comes_right(which in any::<prop::sample::Index>(), seed in any::<u64>()) {
         let plan = which.get(plans());
         let (mut standby, mut fabric) = (Standby::new(plan, HOLD, DRAIN).expect("ready"), Fabric::new(plan));
         let mut rng = Rng::new(seed);
-        let links = overs(plan);
+        let home = fabric.pvid.clone();
+        let failures: Vec<Failure> =
+            plan.failover.as_ref().expect("ready").switch_overs.iter().map(|over| over.failure).collect();
+        let fail = |fabric: &mut Fabric<'_>, failure| match failure {
+            Failure::Link(link) => drop(fabric.dead.insert(link)),
+            Failure::Switch(switch) => fabric.power_off(switch),
+        };
         let switches = plan.topology.switches().len();
         let mut deaf = BTreeSet::new();
         for _ in 0..400 {
             match rng.below(40) {
-                0 => fabric.dead.clear(),
-                1 if fabric.dead.is_empty() => {
-                    fabric.dead.insert(links[rng.below(links.len())].0);
+                0 => {
+                    if let Some(switch) = fabric.isolated {
+                        fabric.silent.remove(&switch);
+                        deaf.remove(&switch);
+                        fabric.turn(&mut standby, &deaf);
+                    }
+                    fabric.isolated = None;
+                    fabric.dead.clear();
                 }
+                1 if fabric.dead.is_empty() => fail(&mut fabric, failures[rng.below(failures.len())]),
                 2 => {
                     fabric.silent.insert(SwitchId::new(rng.below(switches)));
                 }
@@ -345,20 +464,20 @@ proptest! {
             prop_assert!(!fabric.may_freeze());
         }
         fabric.silent.clear();
-        fabric.dead.clear();
-        let link = links[rng.below(links.len())].0;
-        fabric.dead.insert(link);
+        fabric.turn(&mut standby, &BTreeSet::new());
+        (fabric.isolated, fabric.dead) = (None, BTreeSet::new());
+        let failure = failures[rng.below(failures.len())];
+        fail(&mut fabric, failure);
+        fabric.silent.clear();
         for dead in [true, false] {
             if !dead {
-                fabric.dead.clear();
+                (fabric.isolated, fabric.dead) = (None, BTreeSet::new());
             }
             for _ in 0..400 {
                 fabric.turn(&mut standby, &BTreeSet::new());
             }
-            let over = plan.failover.as_ref().and_then(|failover| failover.switch_over(link)).expect("stored");
-            let assignment = if dead { over.apply(&plan.assignment) } else { plan.assignment.clone() };
-            let Assignment::Source(wanted) = assignment else { panic!("switch-tagged") };
-            prop_assert_eq!(&fabric.pvid, &wanted.into_iter().map(Some).collect::<Vec<_>>());
+            let wanted = if dead { stored(plan, failure) } else { home.clone() };
+            prop_assert_eq!(&fabric.pvid, &wanted);
         }
     }
 }

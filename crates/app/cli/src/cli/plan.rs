@@ -97,9 +97,10 @@ pub(crate) struct Plan {
     /// With --management-vlan: the port that the controller is plugged into, which carries nothing else.
     #[arg(long, value_name = "SWITCH:PORT", requires = "management_vlan")]
     pub(crate) controller: Option<String>,
-    /// How many links may fail before frames are lost for longer than hosts take to switch over: 1 stores, for every
-    /// link, which hosts or pairs move to which VLAN of the plan when it fails.
-    #[arg(long, default_value = "0", value_name = "0|1", value_parser = choices(Resilience::ALL, Resilience::word, Resilience::about))]
+    /// What may fail before frames are lost for longer than hosts take to switch over. 1 stores, for every link, which hosts or
+    /// pairs move to which VLAN of the plan when it fails; switch stores that for every switch as well, for the hosts of the
+    /// others.
+    #[arg(long, default_value = "0", value_name = "0|1|switch", value_parser = choices(Resilience::ALL, Resilience::word, Resilience::about))]
     pub(crate) resilience: Resilience,
     /// Keep this switch or link free of frames, such as before maintenance, though it stays plugged in; may be repeated. A link is
     /// written as one of its ends, sw1:p1. No frame passes through a drained switch; one that has hosts keeps its links to one
@@ -111,7 +112,7 @@ pub(crate) struct Plan {
     /// `export --to host-setup` writes the links by plane for RI2N.
     #[arg(long)]
     pub(crate) disjoint: bool,
-    /// Longest path of unicast frames between two hosts, in links between switches [default: no limit]. Switch-overs that --resilience 1
+    /// Longest path of unicast frames between two hosts, in links between switches [default: no limit]. Switch-overs that --resilience
     /// stores may take longer paths. --max-hops 2 on a leaf-spine fabric allows leaf, spine, leaf.
     #[arg(long, value_name = "HOPS", value_parser = short(0..=u32::MAX))]
     pub(crate) max_hops: Option<u32>,
@@ -209,8 +210,8 @@ pub(crate) struct Subject {
     /// One switch: its ports and tables.
     #[arg(long, value_name = "SWITCH")]
     pub(crate) switch: Option<String>,
-    /// A failure of a link: who switches over to which VLAN, and what that does to the load. Of a switch, or of several parts at
-    /// once, with commas between: how many pairs of hosts lose their path.
+    /// A failure of a link, or of a switch after --resilience switch: who switches over to which VLAN, and what that does to the
+    /// load. Of other parts, or several at once, with commas between: how many pairs of hosts lose their path.
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     pub(crate) failure: Option<Vec<String>>,
     /// Every switch that may fail: how many pairs of hosts lose their path, the worst first.

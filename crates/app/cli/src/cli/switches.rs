@@ -214,7 +214,7 @@ pub(crate) struct Watch {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier standby plan.json --credentials admin.toml\n  \
     espalier standby plan.json --interval 0.2 --hold 60 --json\n\n\
-    The plan is one of `plan --resilience 1` that `deploy` has put on the switches. Only PVIDs of hosts' ports are written, \
+    The plan is one of `plan --resilience 1`, or `--resilience switch`, that `deploy` has put on the switches. Only PVIDs of hosts' ports are written, \
     and nothing is saved. Ctrl-C leaves the switches as they are; the next standby takes that up. Where somebody deploys \
     meanwhile, it ends with exit code 1.")]
 pub(crate) struct Standby {

@@ -1,11 +1,13 @@
-//! `espalier show PLAN --failure PARTS`: what hosts do when a link fails, and what that costs; of other parts, what is lost.
+//! `espalier show PLAN --failure PARTS`: what hosts do when a link or a switch fails, and what that costs; of other parts, or where
+//! nothing is stored, what is lost.
 
 use std::collections::BTreeMap;
 
 use anyhow::Result;
 use controller::moved_words;
 use fabric::{
-    Assignment, FlowControl, HostId, Plan, Proof, SwitchOver, VlanId, dividing_links,
+    Assignment, Failover, Failure, FlowControl, HostId, Plan, Proof, SwitchOver, VlanId, dividing_links,
+    dividing_switches,
     format::{
         report::load_json,
         table::{Table, amount},
@@ -24,11 +26,14 @@ pub(super) fn show(plan: &Plan, parts: &[String], output: Output) -> Result<()> 
     let topology = &plan.topology;
     let (switches, links) = parts_named(topology, "--failure", parts)?;
     let outage = Outage { switches, links };
-    let only = outage.links.first().copied().filter(|_| outage.links.len() == 1 && outage.switches.is_empty());
-    let (Some(link), Some(failover)) = (only, &plan.failover) else { return outage::show(plan, &outage, output) };
-    let divides = dividing_links(topology).contains(&link);
-    let over = failover.switch_over(link);
-    let time = verify::time_after(plan, link);
+    let prepared = plan.failover.as_ref().and_then(|failover| Some((prepared_for(&outage, failover)?, failover)));
+    let Some((failure, failover)) = prepared else { return outage::show(plan, &outage, output) };
+    let (divides, kind, others) = match failure {
+        Failure::Link(link) => (dividing_links(topology).contains(&link), "link", "hosts"),
+        Failure::Switch(switch) => (dividing_switches(topology).contains(&switch), "switch", "other hosts"),
+    };
+    let over = failover.switch_over(failure);
+    let time = verify::time_after(plan, failure);
     let moves = over.map_or_else(Vec::new, |over| moves(plan, over));
     if output == Output::Json {
         let moves: Vec<_> = (moves.iter())
@@ -44,26 +49,35 @@ pub(super) fn show(plan: &Plan, parts: &[String], output: Output) -> Result<()> 
         say!(
             "{}",
             json!({
-                "link": topology.link_label(link), "survived": !divides, "moves": moves,
+                kind: failure.label(topology), "survived": !divides, "moves": moves,
                 "proof": over.map(|over| proof_word(over.proof)), "max_channel_time": time.filter(|_| !divides).map(load_json),
             })
         );
         return Ok(());
     }
-    let label = topology.link_label(link);
+    let label = failure.label(topology);
     if divides {
-        say!("without {label} hosts are cut off from each other: no other path exists");
+        say!("without {label} {others} are cut off from each other: no other path exists");
         return Ok(());
     }
     let Some(over) = over else {
-        say!("without {label} nothing changes: no frame needs it");
+        match failure {
+            Failure::Link(_) => say!("without {label} nothing changes: no frame needs it"),
+            Failure::Switch(_) => {
+                say!("without {label} nothing changes for other hosts: none of their frames passes it")
+            }
+        }
         return Ok(());
     };
     say!("without {label} {}", moved_words(plan, over));
     say!("proof            {}", proof_words(over.proof, plan.policy.flow_control));
     if let Some(time) = time {
         let before = amount(plan.summary.max_channel_time);
-        say!("max load         {}; {before} while all links are up", load_words(plan, time));
+        let counted = match failure {
+            Failure::Link(_) => "",
+            Failure::Switch(_) => ", its own hosts counted as if they went on",
+        };
+        say!("max load         {}; {before} while all links are up{counted}", load_words(plan, time));
     }
     let by_pair = matches!(plan.assignment, Assignment::Pair { .. });
     let mut table = Table::new(["from VLAN", "to VLAN", if by_pair { "pairs" } else { "hosts" }, "of"]);
@@ -75,6 +89,16 @@ pub(super) fn show(plan: &Plan, parts: &[String], output: Output) -> Result<()> 
     }
     say!("{table}");
     Ok(())
+}
+
+/// The one failure that parts are, if the plan is ready for its kind.
+fn prepared_for(outage: &Outage, failover: &Failover) -> Option<Failure> {
+    let parts = outage.switches.len() + outage.links.len();
+    match (outage.switches.first(), outage.links.first()) {
+        (None, Some(link)) if parts == 1 => Some(Failure::Link(*link)),
+        (Some(switch), None) if parts == 1 && failover.summary.switches.is_some() => Some(Failure::Switch(*switch)),
+        _ => None,
+    }
 }
 
 /// Choices that change alike.

@@ -10,7 +10,7 @@ use std::{
 use anyhow::Result;
 use fabric::{
     FailoverSummary, FdbMode, Flood, FlowControl, InBand, LinkId, PathSummary, Plan, Planes, Policy, Report, Summary,
-    Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool,
+    SwitchCoverage, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool,
     format::{
         plan::ReadMode,
         report::{failover_json, load_json, report_json, summary_json},
@@ -365,19 +365,31 @@ fn print_idle(plan: &Plan) -> Result<()> {
 
 /// What a plan is ready for, for a person.
 fn print_resilience(plan: &Plan, summary: &FailoverSummary) -> Result<()> {
-    let FailoverSummary { links_covered, links_dividing, drained, .. } = *summary;
+    let FailoverSummary { links_covered, links_dividing, switches, drained, .. } = *summary;
     let FailoverSummary { max_channel_time, vlans_extra, fdb_entries_extra, .. } = *summary;
     let worst = load_words(plan, max_channel_time);
-    say!("resilience       any one of {links_covered} links may fail: max load at worst {worst}");
+    let or_switches = match switches {
+        Some(SwitchCoverage { covered, .. }) => format!(" or {}", counted(covered, "switch")),
+        None => String::new(),
+    };
+    say!("resilience       any one of {links_covered} links{or_switches} may fail: max load at worst {worst}");
     let (are, entries) = (if vlans_extra == 1 { "is" } else { "are" }, counted(fdb_entries_extra, "entry"));
     say!("                 {} {are} for failures only, with {entries}", counted(vlans_extra, "VLAN"));
     if drained > 0 {
-        say!("                 for {drained} of the links, let the fabric run empty before hosts switch over");
+        let of = if switches.is_some() { "these failures" } else { "the links" };
+        say!("                 for {drained} of {of}, let the fabric run empty before hosts switch over");
     }
     if links_dividing > 0 {
         let (have, their) = if links_dividing == 1 { ("has", "its") } else { ("have", "their") };
         let links = counted(links_dividing, "link");
         say!("                 {links} {have} no alternative path: {their} failure cuts hosts off");
+    }
+    if let Some(SwitchCoverage { dividing: dividing @ 1.., .. }) = switches {
+        let (are, their) = if dividing == 1 { ("is", "its") } else { ("are", "their") };
+        say!(
+            "                 {} {are} the only path between others: {their} failure cuts hosts off",
+            counted(dividing, "switch")
+        );
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ use drivers::{credentials::Keyring, snmp::Glance};
 use fabric::{HostId, Plan, SwitchId};
 use rollout::{
     bonds::{BondNotice, Bonds, bond_addresses},
-    standby::{ActiveVlans, Pvid, Standby, StandbyNotice, Unprepared},
+    standby::{ActiveVlans, Prepared, Pvid, Standby, StandbyNotice, Unprepared},
 };
 use switch_model::{
     Entries,
@@ -63,12 +63,10 @@ pub struct StandbyRequest<'a> {
 pub enum StandbyEvent {
     /// A switch does not answer at the start, and is waited for.
     Waits(SwitchId, Fault),
-    /// Standing by for the failure of so many links; for some of them hosts that move are stopped for a moment.
+    /// Standing by for the failure of so many links and switches.
     Ready {
-        /// How many links.
-        links: usize,
-        /// For how many of them hosts are stopped.
-        stopped: usize,
+        /// How many.
+        prepared: Prepared,
         /// How many failover bonds.
         bonds: usize,
     },
@@ -126,8 +124,7 @@ pub fn stand_by(
     };
     let changing = Changing::of(&plan.topology);
     devices.iter_mut().for_each(|device| device.entries.retain(|(_, mac), _| changing.is_of_bond(*mac)));
-    let (links, stopped) = standby.prepared();
-    events(StandbyEvent::Ready { links, stopped, bonds: bonds.len() });
+    events(StandbyEvent::Ready { prepared: standby.prepared(), bonds: bonds.len() });
     let watch = Watch { plan, fabric: &fabric, mark, interval: request.interval, hints: request.hints };
     let mut tracker = Tracker::new(plan, mark, standby, bonds);
     Ok(watch.attend(&mut tracker, devices, token, events))

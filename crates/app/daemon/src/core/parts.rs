@@ -28,8 +28,8 @@ impl Parts {
         parts
     }
 
-    /// What has failed and has no stored answer in force: switches that are down, and links of which the plan stores nothing, or
-    /// only the answer to one failure.
+    /// What has failed and has no stored answer in force: switches that are down and links, of which the plan stores nothing, or
+    /// only the answer to another failure.
     pub fn unprotected(diagnoses: &[Diagnosis]) -> Self {
         let mut parts = Self::default();
         for diagnosis in diagnoses {
@@ -38,7 +38,10 @@ impl Parts {
             };
             match &diagnosis.cause {
                 Cause::SwitchDown { switch, .. } => {
-                    parts.switches.insert(*switch);
+                    let is_answered = |consequence: &Consequence| matches!(consequence, Consequence::InForce { failure, .. } if failure.takes(*switch));
+                    if !diagnosis.consequences.iter().any(is_answered) {
+                        parts.switches.insert(*switch);
+                    }
                 }
                 Cause::CableDown { link, .. } if diagnosis.consequences.iter().any(is_unanswered) => {
                     parts.links.insert(*link);

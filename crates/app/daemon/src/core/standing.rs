@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use controller::StatusReport;
-use fabric::{LinkId, Plan, VlanId};
+use fabric::{Failure, Plan, VlanId};
 use rollout::diagnose::{Cause, Moves, Standing};
 
-/// The link for whose failure all hosts hold the stored answer; none if they are home, or between the two.
-pub fn standing(plan: &Plan, report: &StatusReport) -> Option<LinkId> {
+/// The failure for which all hosts hold the stored answer; none if they are home, or between the two.
+pub fn standing(plan: &Plan, report: &StatusReport) -> Option<Failure> {
     let topology = &plan.topology;
     let pvid = |host| -> Option<Option<VlanId>> {
         let (port, switch) = (topology.host(host).port, topology.switch_of(host));
@@ -27,8 +27,10 @@ pub fn standing(plan: &Plan, report: &StatusReport) -> Option<LinkId> {
     }
     let moves = Moves::find(plan, &found, &dead);
     match moves.standing {
-        Standing::For(link) | Standing::Lingering(link) if moves.waiting.is_empty() && moves.stopped.is_empty() => {
-            Some(link)
+        Standing::For(failure) | Standing::Lingering(failure)
+            if moves.waiting.is_empty() && moves.stopped.is_empty() =>
+        {
+            Some(failure)
         }
         _ => None,
     }

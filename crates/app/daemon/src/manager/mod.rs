@@ -22,7 +22,7 @@ use std::{
 };
 
 use controller::{StatusReport, Words};
-use fabric::{LinkId, Plan, SwitchId};
+use fabric::{Failure, Plan, SwitchId};
 use rollout::diagnose::{Cause, Diagnosis, Remedy, Sight, Urgency};
 use switch_model::driver::Fault;
 use thiserror::Error;
@@ -169,7 +169,7 @@ struct Inner {
     /// Those of them that answer.
     answering: BTreeSet<String>,
     /// The link for whose failure hosts have switched over, by the last poll.
-    standing: Option<LinkId>,
+    standing: Option<Failure>,
     /// Parts without which there was no plan, so that it is not tried again and again.
     hopeless: Option<Vec<String>>,
     look_at_once: bool,
@@ -585,7 +585,7 @@ impl Inner {
     /// The plan that switches hold, with hosts where they have switched over to.
     fn since(&self) -> Option<Arc<Plan>> {
         let (_, plan) = self.held.as_ref()?;
-        let over = self.standing.and_then(|link| plan.switched_over(link));
+        let over = self.standing.and_then(|failure| plan.switched_over(failure));
         Some(over.map_or_else(|| Arc::clone(plan), Arc::new))
     }
 

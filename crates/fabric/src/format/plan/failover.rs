@@ -1,4 +1,4 @@
-//! The section of a plan file about what to do when a link fails.
+//! The section of a plan file about what to do when a link or a switch fails.
 
 use std::io;
 
@@ -8,8 +8,8 @@ use super::{
     numbering::numbering,
 };
 use crate::{
-    Failover, FailoverSummary, HostId, HostRun, LinkId, PairRun, Proof, SwitchOver, Topology, VlanId,
-    format::report::failover_fields,
+    Failover, FailoverSummary, Failure, HostId, HostRun, LinkId, PairRun, Proof, SwitchCoverage, SwitchId, SwitchOver,
+    Topology, VlanId, format::report::failover_fields,
 };
 
 /// The field that says how long the most loaded channel takes after the worst failure.
@@ -30,9 +30,12 @@ pub(super) fn write_failover(failover: &Failover, out: &mut impl io::Write) -> i
 }
 
 fn switch_over_line(over: &SwitchOver) -> String {
-    let SwitchOver { link, hosts, pairs, proof } = over;
+    let SwitchOver { failure, hosts, pairs, proof } = over;
     let mut text = String::new();
-    push_field(&mut text, "link", link.index());
+    match failure {
+        Failure::Link(link) => push_field(&mut text, "link", link.index()),
+        Failure::Switch(switch) => push_field(&mut text, "switch", switch.index()),
+    }
     let run = |run: &HostRun<VlanId>| format!("{},{},{}", run.first.index(), run.last.index(), run.choice);
     let runs: Vec<String> = hosts.iter().map(|hosts| format!("[{}]", run(hosts))).collect();
     push_field(&mut text, "hosts", format_args!("[{}]", runs.join(",")));
@@ -58,8 +61,8 @@ pub(super) fn failover(topology: &Topology, at: &Located<'_>) -> Read<Failover> 
     let mut switch_overs: Vec<SwitchOver> = Vec::new();
     for at in at.field("switch_overs")?.items()? {
         let over = switch_over(topology, numberings.len(), &at)?;
-        if switch_overs.last().is_some_and(|before| before.link >= over.link) {
-            return Err(at.error("switch-overs ascend by link, one each"));
+        if switch_overs.last().is_some_and(|before| before.failure >= over.failure) {
+            return Err(at.error("switch-overs ascend by link, then by switch, one each"));
         }
         switch_overs.push(over);
     }
@@ -67,21 +70,34 @@ pub(super) fn failover(topology: &Topology, at: &Located<'_>) -> Read<Failover> 
     let whole = |name| at.field(name)?.whole::<usize>();
     // Older files count pairs, as if all links had one rate.
     let time = if at.optional(TIME)?.is_some() { TIME } else { "max_channel_load" };
+    let switches = match at.optional("switches_covered")? {
+        Some(_) => {
+            let (covered, dividing) = (whole("switches_covered")?, whole("switches_dividing")?);
+            Some(SwitchCoverage { covered, dividing })
+        }
+        None => None,
+    };
     let summary = FailoverSummary {
         links_covered: whole("links_covered")?,
         links_dividing: whole("links_dividing")?,
+        switches,
         drained: whole("drained")?,
         max_channel_time: at.field(time)?.number()?,
         vlans_extra: whole("vlans_extra")?,
         fdb_entries_extra: whole("fdb_entries_extra")?,
     };
-    at.only(&failover_fields(&summary).map(|(name, _)| if name == TIME { time } else { name }))?;
+    let fields = failover_fields(&summary).into_iter().map(|(name, _)| if name == TIME { time } else { name });
+    at.only(&fields.collect::<Vec<_>>())?;
     Ok(Failover { switch_overs, numberings, summary })
 }
 
 fn switch_over(topology: &Topology, numberings: usize, at: &Located<'_>) -> Read<SwitchOver> {
-    at.only(&["link", "hosts", "pairs", "proof"])?;
-    let link = LinkId::new(at.field("link")?.index("link", topology.links().len())?);
+    at.only(&["link", "switch", "hosts", "pairs", "proof"])?;
+    let failure = match (at.optional("switch")?, at.optional("link")?) {
+        (Some(at), None) => Failure::Switch(SwitchId::new(at.index("switch", topology.switches().len())?)),
+        (None, Some(at)) => Failure::Link(LinkId::new(at.index("link", topology.links().len())?)),
+        _ => return Err(at.error("a switch-over is for a link or for a switch")),
+    };
     let mut hosts: Vec<HostRun<VlanId>> = Vec::new();
     for at in at.field("hosts")?.items()? {
         let parts: Vec<Located<'_>> = at.items_for(3, "parts (first host, last host, VLAN)")?.collect();
@@ -119,7 +135,7 @@ fn switch_over(topology: &Topology, numberings: usize, at: &Located<'_>) -> Read
             return Err(proof.error(format!("{other:?} is none of {words}")));
         }
     };
-    Ok(SwitchOver { link, hosts, pairs, proof })
+    Ok(SwitchOver { failure, hosts, pairs, proof })
 }
 
 fn host_run(topology: &Topology, parts: &[Located<'_>], whole: &Located<'_>) -> Read<HostRun<VlanId>> {

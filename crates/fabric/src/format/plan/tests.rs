@@ -9,10 +9,10 @@ use std::{
 use super::*;
 use crate::{
     Admin, Assignment, Basis, Bound, Certificate, Demand, DeviceIntent, Drain, EngineName, Failover, FailoverSummary,
-    FdbEntry, FdbRun, Flood, FloodSet, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Lldp, Mac,
-    Model, Models, PATHS_MAX, PairRun, PathSets, PathSummary, PermutationProof, Plan, Planes, Policy, PortIntent,
-    PortNames, PortRole, Proof, Resilience, SpanningTree, StormLimit, Summary, SwitchId, SwitchOver, Tagging, Topology,
-    TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
+    Failure, FdbEntry, FdbRun, Flood, FloodSet, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId,
+    Lldp, Mac, Model, Models, PATHS_MAX, PairRun, PathSets, PathSummary, PermutationProof, Plan, Planes, Policy,
+    PortIntent, PortNames, PortRole, Proof, Resilience, SpanningTree, StormLimit, Summary, SwitchCoverage, SwitchId,
+    SwitchOver, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
     generate::{Kind, Options, generate},
     permutations,
     rng::Rng,
@@ -30,11 +30,13 @@ fn failover(topology: &Topology, vlans: &[VlanId], rng: &mut Rng) -> Failover {
         HostRun { first: HostId::new(from), last: HostId::new(last), choice: vlans[rng.below(vlans.len())] }
     };
     let proofs = [Proof::Unneeded, Proof::Certificate, Proof::Numbering(0), Proof::Drained(1)];
-    let switch_overs = (topology.link_ids().zip(proofs.iter().cycle()).skip(1).step_by(3))
-        .map(|(link, &proof)| SwitchOver {
-            link,
+    let links = topology.link_ids().map(Failure::Link).skip(1).step_by(3);
+    let switches = topology.switch_ids().map(Failure::Switch).step_by(2);
+    let switch_overs = (links.chain(switches).zip(proofs.iter().cycle()).enumerate())
+        .map(|(at, (failure, &proof))| SwitchOver {
+            failure,
             hosts: vec![run(0)],
-            pairs: (0..link.index() % 3).map(|source| PairRun { source: HostId::new(source), run: run(1) }).collect(),
+            pairs: (0..at % 3).map(|source| PairRun { source: HostId::new(source), run: run(1) }).collect(),
             proof,
         })
         .collect();
@@ -44,6 +46,7 @@ fn failover(topology: &Topology, vlans: &[VlanId], rng: &mut Rng) -> Failover {
     let summary = FailoverSummary {
         links_covered: 7,
         links_dividing: 1,
+        switches: Some(SwitchCoverage { covered: 5, dividing: 2 }),
         drained: 2,
         max_channel_time: 1e6 * rng.unit_f64(),
         vlans_extra: 3,
@@ -353,7 +356,7 @@ fn the_time_limit_is_no_part_of_a_plan() {
 #[test]
 fn every_device_is_a_line() {
     let text = written(&small());
-    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("{\"switch\":")).collect();
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("{\"switch\":\"")).collect();
     assert_eq!(lines.len(), 4);
     assert!(lines.iter().all(|line| line.contains("\"fdb\":[{\"vlan\":2,\"to\":{")));
     let value: serde_json::Value = serde_json::from_str(&text).expect("plans are JSON");
@@ -638,7 +641,12 @@ fn an_older_plan_is_read_with_the_classes_and_the_mtu_that_it_implies() {
 #[test]
 fn wrong_switch_overs_are_named_by_their_place() {
     let run = HostRun { first: HostId::new(0), last: HostId::new(1), choice: vlan(3) };
-    let over = |link: usize, proof| SwitchOver { link: LinkId::new(link), hosts: vec![run], pairs: Vec::new(), proof };
+    let over = |link: usize, proof| SwitchOver {
+        failure: Failure::Link(LinkId::new(link)),
+        hosts: vec![run],
+        pairs: Vec::new(),
+        proof,
+    };
     let pairs = vec![PairRun { source: HostId::new(2), run }];
     let (first, second) = (over(0, Proof::Numbering(0)), SwitchOver { pairs, ..over(2, Proof::Drained(0)) });
     let channels = small().topology.channel_count();
@@ -648,6 +656,7 @@ fn wrong_switch_overs_are_named_by_their_place() {
         summary: FailoverSummary {
             links_covered: 4,
             links_dividing: 0,
+            switches: None,
             drained: 1,
             max_channel_time: 3.0,
             vlans_extra: 0,
@@ -660,6 +669,13 @@ fn wrong_switch_overs_are_named_by_their_place() {
     for (right, wrong, says) in [
         ("\"link\":2", "\"link\":0", "failover.switch_overs[1]: switch-overs ascend by link"),
         ("\"link\":2", "\"link\":4", "failover.switch_overs[1].link: there is no link 4"),
+        ("\"link\":2", "\"switch\":9", "failover.switch_overs[1].switch: there is no switch 9"),
+        (
+            "\"link\":2",
+            "\"switch\":0,\"link\":2",
+            "failover.switch_overs[1]: a switch-over is for a link or for a switch",
+        ),
+        ("\"link\":0", "\"switch\":0", "failover.switch_overs[1]: switch-overs ascend by link, then by switch"),
         ("[[0,1,3]]", "[[0,9,3]]", "failover.switch_overs[0].hosts[0][1]: there is no host 9"),
         ("[[0,1,3]]", "[[1,0,3]]", "failover.switch_overs[0].hosts[0]: the run 1-0 runs backwards"),
         ("[[0,1,3]]", "[[0,1,3],[1,1,3]]", "failover.switch_overs[0].hosts[1]: runs of hosts ascend"),

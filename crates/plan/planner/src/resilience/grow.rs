@@ -1,4 +1,4 @@
-//! Trees that avoid a link, grown for units of one tree along a numbering that may still give way.
+//! Trees that avoid a link, or have a switch as a leaf, grown for units of one tree along a numbering that may still give way.
 //!
 //! From the root outward, or from what ties several roots together, the cheapest channel is taken whose turn respects
 //! the channel order, or can be made to by a new order without closing a cycle. Links of the unit's own tree that no
@@ -15,7 +15,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use fabric::{ChannelId, LinkId, SwitchId, Topology, graph::TopologicalOrder};
+use fabric::{ChannelId, Failure, LinkId, SwitchId, Topology, graph::TopologicalOrder};
 
 use super::unit::dependency;
 use crate::{dependency::Dependency, fan::Direction};
@@ -39,8 +39,8 @@ pub(super) struct Wish<'a> {
     /// Links that tie it to others of the kind; they stay.
     pub(super) core: &'a [LinkId],
     pub(super) directions: &'a [Direction],
-    /// The link that must not be used.
-    pub(super) dead: LinkId,
+    /// What must not be passed.
+    pub(super) failure: Failure,
     /// `avoid[link]`: whether the tree had better do without it.
     pub(super) avoid: &'a [bool],
     /// `busy[channel]`: how busy it is, in relation to the most loaded.
@@ -92,7 +92,7 @@ fn spread(
     loop {
         for (at, so_far) in reached.drain(..) {
             for &next in topology.channels_from(at) {
-                if next.link() != wish.dead && entered[topology.head(next).index()].is_none() {
+                if !wish.failure.blocks(topology, next) && entered[topology.head(next).index()].is_none() {
                     let before = entered[at.index()].as_deref().unwrap_or_default();
                     queue.push(Reverse((cost(wish, attempt, so_far, before, next, order.as_deref()), next)));
                 }

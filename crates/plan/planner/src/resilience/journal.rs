@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use fabric::graph::TopologicalOrder;
+use fabric::{LinkId, graph::TopologicalOrder};
 
+use super::both;
 use crate::dependency::Dependency;
 
 /// Numberings of the lanes that some switch-overs share, and what respects them.
@@ -67,10 +68,10 @@ impl NumberingJournal {
         }
     }
 
-    /// Leaves a link out: its channels carry nothing.
-    pub(super) fn leave_out(&mut self, link: fabric::LinkId) {
+    /// Leaves links out: their channels carry nothing.
+    pub(super) fn leave_out(&mut self, links: &[LinkId]) {
         for order in &mut self.orders {
-            [2 * link.index(), 2 * link.index() + 1].into_iter().for_each(|channel| order.isolate(channel as u32));
+            links.iter().copied().flat_map(both).for_each(|channel| order.isolate(channel.index() as u32));
         }
     }
 

@@ -1,6 +1,7 @@
-//! Ready for any one link to fail: for each, stored choices of VLANs that avoid it.
+//! Ready for any one link, or any one switch, to fail: for each, stored choices of VLANs that avoid it.
 //!
-//! Every unit of traffic (`unit.rs`) whose tree uses the link moves to another tree of the plan that does not. Trees of
+//! Every unit of traffic (`unit.rs`) whose tree uses the link, or passes the switch, moves to another tree of the plan that
+//! does not: one in which the switch is a leaf. Trees of
 //! others serve where their routes respect the channel order and are not too loaded. Where they do not serve most
 //! failures, links are put into groups, and every tree that uses links of a group gets a copy without all of them
 //! (`group.rs`). What finds no place even then has a tree grown for the purpose (`grow.rs`) that avoids as many more
@@ -16,8 +17,8 @@
 //! Proofs, the strongest first: all routes, of the plan and of all switch-overs, respect one numbering; a numbering that
 //! this failure shares with some others, or has for itself, is respected by all routes of the plan and by those that
 //! replace the broken ones; only the routes after the switch-over respect one, so that the fabric must be drained before
-//! hosts move (`place/resettle.rs`). The last always exists: everybody moves to one tree. Links that alone tie two parts
-//! together are left out (`fabric::dividing_links`).
+//! hosts move (`place/resettle.rs`). The last always exists: everybody moves to one tree. Links and switches that alone tie
+//! parts together are left out (`fabric::dividing_links`, `fabric::dividing_switches`).
 
 mod group;
 mod grow;
@@ -28,8 +29,8 @@ mod unit;
 use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
-    Assignment, ChannelId, FlowControl, HostId, HostRun, LinkId, PairRun, Proof, SwitchId, SwitchOver, Topology,
-    Traffic, Tree, VlanId, dividing_links, graph::TopologicalOrder,
+    Assignment, ChannelId, Failure, FlowControl, HostId, HostRun, LinkId, PairRun, Proof, Resilience, SwitchId,
+    SwitchOver, Topology, Traffic, Tree, VlanId, dividing_links, dividing_switches, graph::TopologicalOrder,
 };
 
 use self::place::Placer;
@@ -46,6 +47,8 @@ const SERVED_SHARE: (usize, usize) = (1, 2);
 pub(crate) struct ProtectionRequest<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) flow_control: FlowControl,
+    /// Which failures.
+    pub(crate) resilience: Resilience,
     /// What hosts send: what loads after failures are counted by.
     pub(crate) traffic: &'a Traffic,
     pub(crate) routing: &'a Routing,
@@ -73,14 +76,15 @@ pub(crate) enum ExtraTreePolicy {
 pub(crate) struct Protection {
     /// Trees to add, their lanes, and the VLANs that they had.
     pub(crate) extras: Vec<(Tree, u8, Option<VlanId>)>,
-    /// By link, ascending.
-    pub(crate) moves: Vec<(LinkId, Vec<Move>, Proof)>,
+    /// By failure, ascending.
+    pub(crate) moves: Vec<(Failure, Vec<Move>, Proof)>,
     /// The numbering that the plan's certificate becomes; none where nothing needs to be proven.
     pub(crate) rank: Option<Vec<Vec<u32>>>,
     pub(crate) numberings: Vec<Vec<Vec<u32>>>,
     /// How long the most loaded channel takes after the worst failure, in demand on the fastest link.
     pub(crate) time_max: f64,
     pub(crate) links_dividing: usize,
+    pub(crate) switches_dividing: usize,
 }
 
 /// A choice that changes.
@@ -121,41 +125,52 @@ pub(crate) struct OwnedFan {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TooFewTrees;
 
-/// Makes a routing ready. Cost: O(links · units · switches), and as much again for every tree that is added.
+/// Makes a routing ready. Cost: O(failures · units · switches), and as much again for every tree that is added.
 ///
 /// # Errors
 /// [`TooFewTrees`] if `extras_max` trees do not suffice.
 pub(crate) fn protect(request: &ProtectionRequest<'_>) -> Result<Protection, TooFewTrees> {
-    let dividing: BTreeSet<LinkId> = dividing_links(request.topology).into_iter().collect();
+    let topology = request.topology;
+    let mut failures: Vec<Failure> = topology.link_ids().map(Failure::Link).collect();
+    let mut dividing: Vec<Failure> = dividing_links(topology).into_iter().map(Failure::Link).collect();
+    if request.resilience == Resilience::OneSwitch {
+        failures.extend(topology.switch_ids().map(Failure::Switch));
+        dividing.extend(dividing_switches(topology).into_iter().map(Failure::Switch));
+    }
     let mut placer = Placer::new(request);
-    let (mut links, idle): (Vec<(usize, LinkId)>, Vec<_>) = (request.topology.link_ids())
-        .filter(|link| !dividing.contains(link))
-        .map(|link| (placer.affected(link).len(), link))
+    let (mut failures, idle): (Vec<(usize, Failure)>, Vec<_>) = (failures.into_iter())
+        .filter(|failure| dividing.binary_search(failure).is_err())
+        .map(|failure| (placer.affected(failure).len(), failure))
         .partition(|(affected, _)| *affected > 0);
     // Those that most miss first: what is added for them serves others as well.
-    links.sort_unstable_by_key(|&(affected, link)| (std::cmp::Reverse(affected), link));
-    let mut moves = Vec::with_capacity(links.len());
+    failures.sort_unstable_by_key(|&(affected, failure)| (std::cmp::Reverse(affected), failure));
+    let mut moves = Vec::with_capacity(failures.len());
     let before = placer.bookmark();
-    for (_, link) in &links {
-        moves.extend(placer.place_on_what_is_there(*link).map(|(placed, proof)| (*link, placed, proof)));
+    for (_, failure) in &failures {
+        moves.extend(placer.place_on_what_is_there(*failure).map(|(placed, proof)| (*failure, placed, proof)));
     }
     // What serves only a few failures would stand in the way of what is made for the others.
-    if SERVED_SHARE.0 * links.len() > SERVED_SHARE.1 * moves.len() {
+    if SERVED_SHARE.0 * failures.len() > SERVED_SHARE.1 * moves.len() {
         moves.clear();
         placer.back_to(before);
     }
-    let served: BTreeSet<LinkId> = moves.iter().map(|(link, ..)| *link).collect();
-    let rest: Vec<LinkId> = links.into_iter().map(|(_, link)| link).filter(|link| !served.contains(link)).collect();
-    placer.prepare(&rest);
-    for link in rest {
-        let (placed, proof) = placer.place(link)?;
-        moves.push((link, placed, proof));
+    let served: BTreeSet<Failure> = moves.iter().map(|(failure, ..)| *failure).collect();
+    let rest = failures.into_iter().map(|(_, failure)| failure).filter(|failure| !served.contains(failure));
+    let rest: Vec<Failure> = rest.collect();
+    let links = rest.iter().filter_map(|failure| match failure {
+        Failure::Link(link) => Some(*link),
+        Failure::Switch(_) => None,
+    });
+    placer.prepare(&links.collect::<Vec<LinkId>>());
+    for failure in rest {
+        let (placed, proof) = placer.place(failure)?;
+        moves.push((failure, placed, proof));
     }
-    moves.sort_unstable_by_key(|(link, ..)| *link);
+    moves.sort_unstable_by_key(|(failure, ..)| *failure);
     if !idle.is_empty() {
         placer.note_nothing_moves();
     }
-    Ok(placer.finish(moves, dividing.len()))
+    Ok(placer.finish(moves, &dividing))
 }
 
 impl Protection {
@@ -201,7 +216,7 @@ impl Protection {
 
     /// The switch-overs, `vlan[tree]` being the trees' names.
     pub(crate) fn switch_overs(&self, vlan: &[VlanId]) -> Vec<SwitchOver> {
-        let over = |(link, moves, proof): &(LinkId, Vec<Move>, Proof)| {
+        let over = |(failure, moves, proof): &(Failure, Vec<Move>, Proof)| {
             let mut hosts: Vec<(HostId, VlanId)> = Vec::new();
             let mut pairs: Vec<PairRun> = Vec::new();
             for change in moves {
@@ -223,7 +238,7 @@ impl Protection {
                     _ => runs.push(HostRun { first: host, last: host, choice }),
                 }
             }
-            SwitchOver { link: *link, hosts: runs, pairs, proof: *proof }
+            SwitchOver { failure: *failure, hosts: runs, pairs, proof: *proof }
         };
         self.moves.iter().map(over).collect()
     }
@@ -244,6 +259,18 @@ fn broadcast_tree(assignment: &Assignment<usize>, host: HostId) -> Option<usize>
     match assignment {
         Assignment::Pair { broadcast, .. } => Some(broadcast[host.index()]),
         Assignment::Source(_) | Assignment::Destination { .. } | Assignment::Priority { .. } => None,
+    }
+}
+
+/// Whether frames between hosts that are left still get through a tree after a failure; of the tree its links, ascending. A
+/// switch must be a leaf.
+fn survives(topology: &Topology, links: &[LinkId], failure: Failure) -> bool {
+    let has = |link: LinkId| links.binary_search(&link).is_ok();
+    match failure {
+        Failure::Link(link) => !has(link),
+        Failure::Switch(switch) => {
+            topology.channels_from(switch).iter().filter(|channel| has(channel.link())).nth(1).is_none()
+        }
     }
 }
 

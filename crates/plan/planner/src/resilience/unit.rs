@@ -1,17 +1,18 @@
-//! Units: traffic that moves from tree to tree as one when a link fails.
+//! Units: traffic that moves from tree to tree as one when a link or a switch fails.
 //!
 //! ```text
 //!   by source        the hosts of one switch in one tree, toward everybody
 //!   by priority      one host in its tree, toward and from all hosts of lower priority
-//!   by pair          one sender in one tree; only the receivers beyond the failed link move
+//!   by pair          one sender in one tree; only the receivers beyond what failed move
 //! ```
 //! A unit in a tree is a *trace*: the channels that it crosses, with the pairs on each, and the dependencies between
 //! them. All that is asked of a tree (load, legality, entries) is asked of traces.
 
 use std::{collections::BTreeMap, rc::Rc};
 
-use fabric::{Assignment, ChannelId, HostId, LinkId, SwitchId, Topology, Traffic, Tree};
+use fabric::{Assignment, ChannelId, Failure, HostId, SwitchId, Topology, Traffic, Tree};
 
+use super::both;
 use crate::{
     dependency::Dependency,
     fan::{Direction, for_each_fan},
@@ -94,17 +95,20 @@ impl Unit {
         units.into_values().collect()
     }
 
-    /// The part of the unit that crosses a link in a tree; none if nothing does.
+    /// The part of the unit that a failure cuts in a tree; none if nothing is, or the unit's own switch is what fails.
     pub(super) fn beyond(
         &self,
         topology: &Topology,
         traffic: &Traffic,
         rooted: &Rooted,
-        link: LinkId,
+        failure: Failure,
     ) -> Option<Vec<Stream>> {
-        let cut = [ChannelId::forward(link), ChannelId::backward(link)]
-            .into_iter()
-            .find(|channel| rooted.inward[topology.head(*channel).index()] == Some(*channel))?;
+        let is_cut =
+            |switch: SwitchId| rooted.inward[switch.index()].is_some_and(|channel| failure.blocks(topology, channel));
+        let ends = failure.links(topology).into_iter().flat_map(both).map(|channel| topology.head(channel));
+        if failure.takes(self.root) || !ends.into_iter().any(is_cut) {
+            return None;
+        }
         if !self.by_pair {
             return Some(self.streams.clone());
         }
@@ -113,7 +117,7 @@ impl Unit {
         for &switch in &rooted.order {
             let inward = rooted.inward[switch.index()];
             below[switch.index()] =
-                inward == Some(cut) || inward.is_some_and(|channel| below[topology.tail(channel).index()]);
+                is_cut(switch) || inward.is_some_and(|channel| below[topology.tail(channel).index()]);
             if below[switch.index()] {
                 let here = topology.hosts_of(switch).iter();
                 here.filter(|host| self.streams[0].peers.contains(**host)).for_each(|host| peers.insert(*host));

@@ -1,19 +1,19 @@
-//! One dead link: who still sends over it after the stored switch-over, what the most loaded channel carries then, and
-//! whether anything can wait for ever.
+//! One dead link or switch: who still sends over it after the stored switch-over, what the most loaded channel carries then,
+//! and whether anything can wait for ever.
 //!
 //! ```text
 //!   before        h0 in v2, h1 in v3      link 4 dies, h0 ▶ v7      after        h0 in v7, h1 in v3
 //!   load after  = load before − h0's frames in v2 + h0's frames in v7
 //!   over link 4 : v7 does not have it; v3 does, so h1's frames to whoever is beyond it are lost: a finding
 //! ```
-//! Nothing but the two ports of the link changes on the switches, and a frame that does not meet them goes on as before;
+//! Nothing but the ports of dead links changes on the switches, and a frame that does not meet them goes on as before;
 //! that frames get through on intact switches has been judged already, VLAN by VLAN.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use fabric::{
-    Assignment, Certificate, ChannelId, FloodKind, HostId, HostRun, LinkId, PairRun, Proof, SwitchId, SwitchOver,
-    TrafficMatrix, VlanId,
+    Assignment, Certificate, ChannelId, Failure, FloodKind, HostId, HostRun, LinkId, PairRun, Proof, SwitchId,
+    SwitchOver, TrafficMatrix, VlanId,
 };
 
 use super::forest::{Direction, Forest, Stream, Tracer};
@@ -40,7 +40,7 @@ pub(super) struct Before<'a> {
 pub(super) struct After {
     /// How long the most loaded channel between switches takes, in demand on the fastest link.
     pub(super) time: f64,
-    /// What hosts still send over the dead link.
+    /// What hosts still send over what is dead.
     pub(super) lost: Vec<(String, String)>,
     /// Why the proof does not hold.
     pub(super) unproven: Vec<String>,
@@ -66,11 +66,12 @@ impl<'a> Before<'a> {
     }
 
     /// Judges one switch-over; without one, everybody goes on as before.
-    pub(super) fn judge(&self, link: LinkId, over: Option<&SwitchOver>, tracer: &mut Tracer) -> After {
+    pub(super) fn judge(&self, failure: Failure, over: Option<&SwitchOver>, tracer: &mut Tracer) -> After {
         let mut after = After::default();
-        self.judge_unicast(link, over, &mut after);
-        self.judge_broadcasts(link, over, &mut after);
         let topology = self.state.topology;
+        let dead = failure.links(topology);
+        self.judge_unicast(failure, &dead, over, &mut after);
+        self.judge_broadcasts(failure, &dead, over, &mut after);
         let mut load = self.traffic.load.clone();
         let time = |load: &[f64]| {
             let times = topology.channel_ids().zip(load).map(|(channel, load)| load * topology.slowness(channel));
@@ -90,11 +91,11 @@ impl<'a> Before<'a> {
             tracer.trace(topology, forest, stream, |channel, demand, _| load[channel.index()] += demand);
         }
         after.time = time(&load);
-        self.judge_proof(link, over, &new, tracer, &mut after);
+        self.judge_proof(&dead, over, &new, tracer, &mut after);
         after
     }
 
-    fn judge_unicast(&self, link: LinkId, over: Option<&SwitchOver>, after: &mut After) {
+    fn judge_unicast(&self, failure: Failure, dead: &[LinkId], over: Option<&SwitchOver>, after: &mut After) {
         let topology = self.state.topology;
         let assigned;
         let assignment = match over {
@@ -105,14 +106,15 @@ impl<'a> Before<'a> {
             None => self.assignment,
         };
         let cut = |vlan: VlanId, one: SwitchId, other: SwitchId| {
-            self.forests.get(&vlan).is_some_and(|forest| forest.crosses(link, one, other))
+            self.forests.get(&vlan).is_some_and(|forest| forest.crosses_any(dead, one, other))
         };
-        let has = |vlan: VlanId| self.forests.get(&vlan).is_some_and(|forest| forest.has(link));
-        for host in topology.host_ids() {
+        let has = |vlan: VlanId| self.forests.get(&vlan).is_some_and(|forest| forest.is_hit(failure, dead));
+        let is_left = |host: &HostId| !failure.takes(topology.switch_of(*host));
+        for host in topology.host_ids().filter(is_left) {
             let at = topology.switch_of(host);
-            let others = || topology.host_ids().filter(|other| *other != host);
+            let others = || topology.host_ids().filter(|other| *other != host && is_left(other));
             let switch = |other: HostId| topology.switch_of(other);
-            // Hosts with whom the frames that are this one's to choose go over the link.
+            // Hosts with whom the frames that are this one's to choose go over what is dead.
             let (missed, how): (Vec<HostId>, &str) = match assignment {
                 Assignment::Source(choice) if has(choice[host.index()]) => {
                     (others().filter(|other| cut(choice[host.index()], at, switch(*other))).collect(), "to")
@@ -133,7 +135,7 @@ impl<'a> Before<'a> {
                     let runs = unicast[host.index()].iter().filter(|run| has(run.choice));
                     let lost = |run: &HostRun<VlanId>| {
                         let receivers = (run.first.index()..=run.last.index()).map(HostId::new);
-                        let lost = |to: &HostId| *to != host && cut(run.choice, at, switch(*to));
+                        let lost = |to: &HostId| *to != host && is_left(to) && cut(run.choice, at, switch(*to));
                         receivers.filter(lost).collect::<Vec<HostId>>()
                     };
                     (runs.flat_map(lost).collect(), "to")
@@ -148,20 +150,25 @@ impl<'a> Before<'a> {
         }
     }
 
-    fn judge_broadcasts(&self, link: LinkId, over: Option<&SwitchOver>, after: &mut After) {
+    fn judge_broadcasts(&self, failure: Failure, dead: &[LinkId], over: Option<&SwitchOver>, after: &mut After) {
         let topology = self.state.topology;
         let mut vlans: Vec<VlanId> = topology.host_ids().map(|host| self.assignment.broadcast(host)).collect();
         for run in over.into_iter().flat_map(|over| &over.hosts) {
             vlans[run.first.index()..=run.last.index()].fill(run.choice);
         }
-        // Whether anybody is beyond the link, seen from either side, is the same for all senders of a VLAN and a side.
-        let mut misses: BTreeMap<(VlanId, bool), bool> = BTreeMap::new();
-        for (host, vlan) in topology.host_ids().zip(vlans) {
-            let Some(forest) = self.forests.get(&vlan).filter(|forest| forest.has(link)) else { continue };
+        let is_left = |host: HostId| !failure.takes(topology.switch_of(host));
+        // Whether anybody is beyond what is dead is the same for all senders of a VLAN that are on the same sides of its links.
+        let mut misses: BTreeMap<(VlanId, Vec<bool>), bool> = BTreeMap::new();
+        for (host, vlan) in topology.host_ids().zip(vlans).filter(|(host, _)| is_left(*host)) {
+            let hit = |forest: &&Forest| forest.is_hit(failure, dead);
+            let Some(forest) = self.forests.get(&vlan).filter(hit) else { continue };
             let at = topology.switch_of(host);
-            let side = forest.crosses(link, at, topology.tail(fabric::ChannelId::forward(link)));
-            let beyond = || topology.host_ids().any(|other| forest.crosses(link, at, topology.switch_of(other)));
-            if *misses.entry((vlan, side)).or_insert_with(beyond) {
+            let side = |link: &LinkId| forest.crosses(*link, at, topology.tail(ChannelId::forward(*link)));
+            let beyond = || {
+                let mut others = topology.host_ids().filter(|other| is_left(*other));
+                others.any(|other| forest.crosses_any(dead, at, topology.switch_of(other)))
+            };
+            if *misses.entry((vlan, dead.iter().map(side).collect())).or_insert_with(beyond) {
                 let message = format!("its broadcasts in VLAN {vlan} still go over it");
                 after.lost.push((self.state.host_name(host).to_owned(), message));
             }
@@ -264,7 +271,7 @@ impl<'a> Before<'a> {
         Some(demand.into())
     }
 
-    fn judge_proof(&self, link: LinkId, over: &SwitchOver, new: &[Stream], tracer: &mut Tracer, after: &mut After) {
+    fn judge_proof(&self, dead: &[LinkId], over: &SwitchOver, new: &[Stream], tracer: &mut Tracer, after: &mut After) {
         let (state, topology) = (self.state, self.state.topology);
         let must_hold = state.plan.policy.flow_control.lanes().is_some();
         let further = state.plan.failover.as_ref().map_or(&[][..], |failover| &failover.numberings);
@@ -285,8 +292,8 @@ impl<'a> Before<'a> {
         };
         let mut wrong: Option<String> = None;
         let mut climbs = |lane: usize, from: usize, to: usize| {
-            let dead = [from, to].iter().any(|channel| channel / 2 == link.index());
-            if dead || wrong.is_some() {
+            let is_dead = [from, to].iter().any(|channel| dead.contains(&ChannelId::new(*channel).link()));
+            if is_dead || wrong.is_some() {
                 return;
             }
             let rank = certificate.rank.get(lane).filter(|rank| rank.len() == topology.channel_count());
@@ -313,7 +320,7 @@ impl<'a> Before<'a> {
         }
         after.unproven.extend(wrong);
         if must_hold {
-            after.unproven_floods.extend(self.climbing_floods(link, over, certificate, tracer).err());
+            after.unproven_floods.extend(self.climbing_floods(dead, over, certificate, tracer).err());
         }
     }
 
@@ -324,7 +331,7 @@ impl<'a> Before<'a> {
     /// The first dependency that does not.
     fn climbing_floods(
         &self,
-        link: LinkId,
+        dead: &[LinkId],
         over: &SwitchOver,
         certificate: &Certificate,
         tracer: &mut Tracer,
@@ -335,8 +342,8 @@ impl<'a> Before<'a> {
         }
         let climbs = |lane: usize, from: ChannelId, to: ChannelId| {
             let rank = certificate.rank.get(lane).filter(|rank| rank.len() == topology.channel_count());
-            let dead = [from, to].iter().any(|channel| channel.link() == link);
-            if dead || rank.is_some_and(|rank| rank[from.index()] < rank[to.index()]) {
+            let is_dead = [from, to].iter().any(|channel| dead.contains(&channel.link()));
+            if is_dead || rank.is_some_and(|rank| rank[from.index()] < rank[to.index()]) {
                 return Ok(());
             }
             let [from, to] = [from, to].map(|channel| topology.channel_label(channel));
@@ -389,7 +396,7 @@ impl<'a> Before<'a> {
         Ok(())
     }
 
-    /// What does not move.
+    /// What does not move. Hosts of a switch that failed count: it may come back.
     fn rest(&self, over: &SwitchOver) -> Vec<Stream> {
         let topology = self.state.topology;
         let mut streams = Vec::new();

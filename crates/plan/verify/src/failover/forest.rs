@@ -1,4 +1,4 @@
-//! VLANs as forests: what streams of frames cross, and what one dead link keeps from whom.
+//! VLANs as forests: what streams of frames cross, and what a dead link or switch keeps from whom.
 //!
 //! Where a VLAN's active links are a forest and frames get through at all, their way is the only one there is: a switch
 //! never sends a frame back where it came from. So what a host's frames cross follows from who is below which switch.
@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use fabric::{ChannelId, LinkId, SwitchId, Topology, VlanId};
+use fabric::{ChannelId, Failure, LinkId, SwitchId, Topology, VlanId};
 
 use crate::{state::FabricState, view::View};
 
@@ -107,9 +107,20 @@ impl Forest {
         Some(forest)
     }
 
-    /// Whether a dead link is one of its own.
-    pub(super) fn has(&self, link: LinkId) -> bool {
-        self.lower[link.index()] != NONE
+    /// Whether frames between switches that are left may have crossed what fails: a link of its own, or a switch that is no
+    /// leaf.
+    pub(super) fn is_hit(&self, failure: Failure, dead: &[LinkId]) -> bool {
+        let own = dead.iter().filter(|link| self.lower[link.index()] != NONE).count();
+        match failure {
+            Failure::Link(_) => own > 0,
+            Failure::Switch(_) => own > 1,
+        }
+    }
+
+    /// Whether frames between two switches would cross any of some links. Those that cross one of a dead switch's pass it,
+    /// unless they begin or end there.
+    pub(super) fn crosses_any(&self, links: &[LinkId], one: SwitchId, other: SwitchId) -> bool {
+        links.iter().any(|link| self.crosses(*link, one, other))
     }
 
     /// Whether frames between two switches would cross a link.

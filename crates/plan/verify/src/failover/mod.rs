@@ -1,8 +1,9 @@
-//! Failures that the plan says it is ready for: every link is cut in turn, and the stored switch-over must do.
+//! Failures that the plan says it is ready for: every link is cut in turn, and every switch if the plan says so, and the
+//! stored switch-over must do.
 //!
-//! A cut link changes two ports. Frames that do not meet them go as before, so three things suffice, and they are cheap:
+//! A cut link changes two ports, a dead switch those of its links. Frames that do not meet them go as before, so three things suffice, and they are cheap:
 //! frames get through in every VLAN that some switch-over sends them to, on intact switches (`unicast.rs`, once for all
-//! failures); after each failure nobody's frames go over the dead link (`after.rs`); and the routes respect the numbering
+//! failures); after each failure no frames between hosts that are left go over what is dead (`after.rs`); and the routes respect the numbering
 //! that the switch-over names.
 //!
 //! ```text
@@ -21,8 +22,8 @@ use std::{
 };
 
 use fabric::{
-    Assignment, ChannelId, Failover, FailoverSummary, FindingKind, LinkId, Proof, Resilience, SwitchId, SwitchOver,
-    VlanId,
+    Assignment, ChannelId, Failover, FailoverSummary, Failure, FindingKind, Proof, Resilience, SwitchCoverage,
+    SwitchId, SwitchOver, VlanId,
 };
 
 use self::{
@@ -73,24 +74,31 @@ pub(crate) fn judge(
     let before = Before::new(state, assignment, traffic, &forests);
     let others: Vec<Before<'_>> =
         further.iter().map(|(state, traffic)| Before::new(state, assignment, traffic, &forests)).collect();
-    let links: Vec<LinkId> = topology.link_ids().collect();
-    let judge = |link, tracer: &mut Tracer| {
-        let over = failover.switch_over(link);
-        let mut after = before.judge(link, over, tracer);
+    let mut failures: Vec<Failure> = topology.link_ids().map(Failure::Link).collect();
+    if state.plan.policy.resilience == Resilience::OneSwitch {
+        failures.extend(topology.switch_ids().map(Failure::Switch));
+    }
+    let judge = |failure, tracer: &mut Tracer| {
+        let over = failover.switch_over(failure);
+        let mut after = before.judge(failure, over, tracer);
         for other in &others {
-            after.time = after.time.max(other.judge(link, over, tracer).time);
+            after.time = after.time.max(other.judge(failure, over, tracer).time);
         }
         after
     };
-    let after = by_threads(threads, &links, judge);
-    let (mut dividing, mut worst, mut floods) = (0, 0.0_f64, Floods::Covered);
+    let after = by_threads(threads, &failures, judge);
+    let (mut dividing, mut worst, mut floods) = (Vec::new(), 0.0_f64, Floods::Covered);
     let must_hold = state.plan.policy.flow_control.lanes().is_some();
-    for (link, after) in links.into_iter().zip(after) {
-        let label = topology.link_label(link);
-        if divides(state, link) {
-            dividing += 1;
-            findings.warn(FindingKind::DividingLink, || {
-                (label.clone(), "if it fails, no plan can keep all hosts connected: nothing runs beside it".to_owned())
+    for (failure, after) in failures.into_iter().zip(after) {
+        let label = failure.label(topology);
+        if divides(state, failure) {
+            dividing.push(failure);
+            let (kind, who) = match failure {
+                Failure::Link(_) => (FindingKind::DividingLink, "all hosts"),
+                Failure::Switch(_) => (FindingKind::DividingSwitch, "all other hosts"),
+            };
+            findings.warn(kind, || {
+                (label.clone(), format!("if it fails, no plan can keep {who} connected: nothing runs beside it"))
             });
         } else {
             for (host, message) in after.lost {
@@ -109,31 +117,31 @@ pub(crate) fn judge(
             findings.note(FindingKind::DependencyCycle, || (format!("failure of {label}"), message));
         }
     }
-    judge_summary(state, failover, assignment, dividing, worst, findings);
+    judge_summary(state, failover, assignment, &dividing, worst, findings);
     Some(floods)
 }
 
-/// How long the most loaded channel takes after one link's failure and the stored switch-over, in demand on the fastest link,
+/// How long the most loaded channel takes after one failure and the stored switch-over, in demand on the fastest link,
 /// by whatever traffic of the plan takes longest; none if the plan stores nothing, or nothing that could be judged.
-pub fn time_after(plan: &fabric::Plan, link: LinkId) -> Option<f64> {
+pub fn time_after(plan: &fabric::Plan, failure: Failure) -> Option<f64> {
     let further = further::plans(plan, &mut Findings::default());
-    iter::once(plan).chain(&further).filter_map(|plan| time_after_of(plan, link)).reduce(f64::max)
+    iter::once(plan).chain(&further).filter_map(|plan| time_after_of(plan, failure)).reduce(f64::max)
 }
 
 /// The same by the plan's traffic without any further.
-fn time_after_of(plan: &fabric::Plan, link: LinkId) -> Option<f64> {
+fn time_after_of(plan: &fabric::Plan, failure: Failure) -> Option<f64> {
     let mut findings = Findings::default();
     let state = read_state(plan, &mut findings);
     let (failover, assignment) = (plan.failover.as_ref()?, state.assignment?);
     let traffic = crate::judge_frames(&state, None, &mut findings);
-    let over = failover.switch_over(link);
+    let over = failover.switch_over(failure);
     let one = Failover { switch_overs: over.cloned().into_iter().collect(), ..failover.clone() };
     if !is_well_formed(&state, &one, assignment, &mut findings) || traffic.coverage == Coverage::Partial {
         return None;
     }
     let forests = judge_standby(&state, &one, assignment, &mut findings)?;
     let before = Before::new(&state, assignment, &traffic, &forests);
-    Some(before.judge(link, over, &mut Tracer::default()).time)
+    Some(before.judge(failure, over, &mut Tracer::default()).time)
 }
 
 /// Whether everything that switch-overs name exists and stands in order.
@@ -143,21 +151,28 @@ fn is_well_formed(
     assignment: &Assignment<VlanId>,
     findings: &mut Findings,
 ) -> bool {
-    let (links, hosts) = (state.topology.links().len(), state.topology.hosts().len());
+    let (topology, hosts) = (state.topology, state.topology.hosts().len());
     let mut well = true;
     let mut broken = |subject: String, message: &str| {
         well = false;
         findings.fatal(FindingKind::BadSwitchOver, || (subject, message.to_owned()));
     };
-    if !failover.switch_overs.windows(2).all(|pair| pair[0].link < pair[1].link) {
-        broken("failover".to_owned(), "switch-overs are not one a link, in ascending order");
+    if !failover.switch_overs.windows(2).all(|pair| pair[0].failure < pair[1].failure) {
+        broken("failover".to_owned(), "switch-overs are not one a failure, in ascending order");
     }
-    for SwitchOver { link, hosts: moved, pairs, .. } in &failover.switch_overs {
-        if link.index() >= links {
-            broken(format!("{link:?}"), "is a link that the topology does not have");
+    for SwitchOver { failure, hosts: moved, pairs, .. } in &failover.switch_overs {
+        let exists = match failure {
+            Failure::Link(link) => link.index() < topology.links().len(),
+            Failure::Switch(switch) => switch.index() < topology.switches().len(),
+        };
+        if !exists {
+            broken(format!("{failure:?}"), "is nothing that the topology has");
             continue;
         }
-        let label = || format!("without {}", state.topology.link_label(*link));
+        let label = || format!("without {}", failure.label(topology));
+        if matches!(failure, Failure::Switch(_)) && state.plan.policy.resilience != Resilience::OneSwitch {
+            broken(label(), "hosts switch over for a switch, but the policy does not ask for that");
+        }
         let runs = moved.iter().chain(pairs.iter().map(|pair| &pair.run));
         if runs.clone().any(|run| run.first > run.last || run.last.index() >= hosts) {
             broken(label(), "hosts switch over that do not exist");
@@ -264,15 +279,21 @@ fn merged(
     merged
 }
 
-/// Whether a link alone ties hosts to others: a search from one end that uses neither it nor drained links misses some host.
-fn divides(state: &FabricState<'_>, link: LinkId) -> bool {
+/// Whether a link or a switch alone ties hosts to others: a search that uses neither it nor drained links misses some host.
+fn divides(state: &FabricState<'_>, failure: Failure) -> bool {
     let (topology, drained) = (state.topology, &state.plan.policy.drain.links);
-    let start = topology.tail(ChannelId::forward(link));
+    let dead = failure.links(topology);
+    let lived_in = |switch: &SwitchId| !failure.takes(*switch) && !topology.hosts_of(*switch).is_empty();
+    let start = match failure {
+        Failure::Link(link) => Some(topology.tail(ChannelId::forward(link))),
+        Failure::Switch(_) => topology.switch_ids().find(lived_in),
+    };
+    let Some(start) = start else { return false };
     let mut seen = vec![false; topology.switches().len()];
     seen[start.index()] = true;
     let mut queue = VecDeque::from([start]);
     while let Some(at) = queue.pop_front() {
-        let carries = |channel: &&ChannelId| channel.link() != link && !drained.contains(&channel.link());
+        let carries = |channel: &&ChannelId| !dead.contains(&channel.link()) && !drained.contains(&channel.link());
         for &channel in topology.channels_from(at).iter().filter(carries) {
             let head = topology.head(channel);
             if !std::mem::replace(&mut seen[head.index()], true) {
@@ -280,7 +301,6 @@ fn divides(state: &FabricState<'_>, link: LinkId) -> bool {
             }
         }
     }
-    let lived_in = |switch: &SwitchId| !topology.hosts_of(*switch).is_empty();
     let reached = |side: bool| topology.switch_ids().filter(lived_in).any(|switch| seen[switch.index()] == side);
     reached(true) && reached(false)
 }
@@ -289,7 +309,7 @@ fn judge_summary(
     state: &FabricState<'_>,
     failover: &Failover,
     assignment: &Assignment<VlanId>,
-    links_dividing: usize,
+    dividing: &[Failure],
     max_channel_time: f64,
     findings: &mut Findings,
 ) {
@@ -308,9 +328,16 @@ fn judge_summary(
     // The VLAN over which switches are managed carries no data, and is none of the plan's.
     used.extend(state.topology.in_band().map(|in_band| in_band.vlan));
     let extra = |vlan: VlanId| !used.contains(vlan);
+    let links_dividing = dividing.iter().filter(|failure| matches!(failure, Failure::Link(_))).count();
+    let switches_dividing = dividing.len() - links_dividing;
+    let switches = (state.plan.policy.resilience == Resilience::OneSwitch).then(|| SwitchCoverage {
+        covered: state.topology.switches().len() - switches_dividing,
+        dividing: switches_dividing,
+    });
     let seen = FailoverSummary {
         links_covered: state.topology.links().len() - links_dividing,
         links_dividing,
+        switches,
         drained: failover.switch_overs.iter().filter(|over| matches!(over.proof, Proof::Drained(_))).count(),
         max_channel_time,
         vlans_extra: state.vlans.iter().filter(|vlan| extra(*vlan)).count(),
@@ -329,6 +356,14 @@ fn judge_summary(
             (format!("failover.{figure}"), format!("the plan says {said}, but it is {seen}"))
         });
     }
+    if said.switches != seen.switches {
+        findings.fatal(FindingKind::SummaryMismatch, || {
+            (
+                "failover.switches".to_owned(),
+                format!("the plan says {:?}, but it is {:?}", said.switches, seen.switches),
+            )
+        });
+    }
     let (said, seen) = (said.max_channel_time, seen.max_channel_time);
     if (said - seen).abs() > TOLERANCE * seen.abs() {
         findings.fatal(FindingKind::SummaryMismatch, || {
@@ -337,21 +372,25 @@ fn judge_summary(
     }
 }
 
-/// Judges links by at most so many threads, the caller's among them; the results are in the order of the links.
-fn by_threads<T: Send>(threads: usize, links: &[LinkId], judge: impl Fn(LinkId, &mut Tracer) -> T + Sync) -> Vec<T> {
-    let judge_all = |links: &[LinkId]| {
+/// Judges failures by at most so many threads, the caller's among them; the results are in the order of the failures.
+fn by_threads<T: Send>(
+    threads: usize,
+    failures: &[Failure],
+    judge: impl Fn(Failure, &mut Tracer) -> T + Sync,
+) -> Vec<T> {
+    let judge_all = |failures: &[Failure]| {
         let mut tracer = Tracer::default();
-        links.iter().map(|link| judge(*link, &mut tracer)).collect::<Vec<T>>()
+        failures.iter().map(|failure| judge(*failure, &mut tracer)).collect::<Vec<T>>()
     };
     if threads <= 1 {
-        return judge_all(links);
+        return judge_all(failures);
     }
-    let share = links.len().div_ceil(threads).max(1);
+    let share = failures.len().div_ceil(threads).max(1);
     thread::scope(|scope| {
-        let mut shares = links.chunks(share);
+        let mut shares = failures.chunks(share);
         let own = shares.next().unwrap_or_default();
         let judge_all = &judge_all;
-        let workers: Vec<_> = shares.map(|links| scope.spawn(move || judge_all(links))).collect();
+        let workers: Vec<_> = shares.map(|failures| scope.spawn(move || judge_all(failures))).collect();
         let mut after = judge_all(own);
         after.extend(workers.into_iter().flat_map(|worker| worker.join().expect("judging does not panic")));
         after
@@ -362,11 +401,13 @@ fn by_threads<T: Send>(threads: usize, links: &[LinkId], judge: impl Fn(LinkId, 
 mod tests {
     use std::collections::BTreeSet;
 
+    use fabric::LinkId;
+
     use super::*;
 
     #[test]
-    fn no_more_threads_than_allowed_judge_all_links_in_their_order() {
-        let links: Vec<LinkId> = LinkId::all(17).collect();
+    fn no_more_threads_than_allowed_judge_all_failures_in_their_order() {
+        let links: Vec<Failure> = LinkId::all(17).map(Failure::Link).collect();
         for threads in 0..20 {
             let judged = by_threads(threads, &links, |link, _| (link, format!("{:?}", thread::current().id())));
             assert!(judged.iter().map(|(link, _)| link).eq(&links), "{threads} threads");

@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use fabric::{Admin, Assignment, Attachment, HostId, LinkId, Plan, PortId, SwitchId, Tagging, VlanId, dividing_links};
+use fabric::{
+    Admin, Assignment, Attachment, Failure, HostId, LinkId, Plan, PortId, SwitchId, Tagging, VlanId, dividing_links,
+};
 
 use super::{Cause, Consequence, LLDP_INTERVAL, LLDP_INTERVALS, Moves, Remedy, Sight, Standing, cut_off::cut_off};
 use crate::discover::{Doubt, Mismatch, PortPosition, cabling, compare};
@@ -207,40 +209,48 @@ impl<'a> Evidence<'a> {
         if self.dividing.contains(&link) {
             return (Consequence::Divides, repair);
         }
-        if failover.switch_over(link).is_none() {
+        let failure = Failure::Link(link);
+        if failover.switch_over(failure).is_none() {
             return (Consequence::NotNeeded, repair);
         }
         match self.moves.standing {
-            Standing::For(other) if other == link => self.own_answer(link),
-            Standing::For(other) => (Consequence::AnswerForAnother { link: other }, repair),
+            Standing::For(other) if other == failure => {
+                let (consequence, to_be_moved) = self.own_answer(failure);
+                (consequence, if to_be_moved { Remedy::StandbyAndRepair(link) } else { repair })
+            }
+            Standing::For(other) => (Consequence::AnswerForAnother { failure: other }, repair),
             // Nothing is known of its hosts.
             Standing::Home | Standing::Lingering(_) | Standing::Between => {
-                (Consequence::NotMoved { link, waiting: Vec::new() }, repair)
+                (Consequence::NotMoved { failure, waiting: Vec::new() }, repair)
             }
         }
     }
 
-    fn own_answer(&self, link: LinkId) -> (Consequence, Remedy) {
+    /// How far the answer to a failure is in force, and whether hosts are to be moved for it.
+    fn own_answer(&self, failure: Failure) -> (Consequence, bool) {
         let Moves { moved, stopped, waiting, .. } = self.moves.clone();
         // The answer to one failure may lead over a second one's cable: then nobody is to be moved.
-        let remedy = match self.down_links().len() {
-            1 if self.standby_begins() => Remedy::StandbyAndRepair(link),
-            _ => Remedy::Repair(link),
-        };
+        let alone = self.down_links().len() == failure.links(&self.plan.topology).len();
+        let to_be_moved = alone && self.standby_begins();
         if waiting.is_empty() && stopped.is_empty() {
-            (Consequence::InForce { link, moved }, Remedy::Repair(link))
+            (Consequence::InForce { failure, moved }, false)
         } else if moved.is_empty() && stopped.is_empty() {
-            (Consequence::NotMoved { link, waiting }, remedy)
+            (Consequence::NotMoved { failure, waiting }, to_be_moved)
         } else {
-            (Consequence::PartlyInForce { link, moved, stopped, waiting }, remedy)
+            (Consequence::PartlyInForce { failure, moved, stopped, waiting }, to_be_moved)
         }
     }
 
     /// What hosts elsewhere do about a dead switch.
     pub(super) fn answer_for_switch(&self, switch: SwitchId) -> Option<Consequence> {
         match self.moves.standing {
-            Standing::For(link) if self.links_of(switch).any(|own| own == link) => {
-                let (consequence, _) = self.own_answer(link);
+            Standing::For(failure)
+                if failure
+                    .links(&self.plan.topology)
+                    .iter()
+                    .all(|link| self.links_of(switch).any(|own| own == *link)) =>
+            {
+                let (consequence, _) = self.own_answer(failure);
                 Some(consequence)
             }
             _ => None,

@@ -162,10 +162,11 @@ fn cables_down(evidence: &Evidence<'_>) -> Vec<Diagnosis> {
 fn standing(evidence: &Evidence<'_>, plugs: bool) -> Option<Diagnosis> {
     let Moves { standing, moved, stopped, .. } = &evidence.moves;
     let (cause, consequences) = match standing {
-        Standing::Lingering(link) => {
-            let since = evidence.carried_for(*link);
-            let consequence = Consequence::InForce { link: *link, moved: moved.clone() };
-            (Cause::Lingering { link: *link, since }, vec![consequence])
+        Standing::Lingering(failure) => {
+            let since =
+                failure.links(&evidence.plan.topology).iter().filter_map(|link| evidence.carried_for(*link)).min();
+            let consequence = Consequence::InForce { failure: *failure, moved: moved.clone() };
+            (Cause::Lingering { failure: *failure, since }, vec![consequence])
         }
         Standing::Between => {
             let mut hosts = [moved.as_slice(), stopped.as_slice()].concat();

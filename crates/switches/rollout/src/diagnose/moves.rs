@@ -1,18 +1,21 @@
-//! Which hosts' ports hold another PVID than the plan's, and for which cable's failure that is the stored answer.
+//! Which hosts' ports hold another PVID than the plan's, and for which failure that is the stored answer.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
-use fabric::{Assignment, HostId, LinkId, Plan, Tagging, VlanId};
+use fabric::{Assignment, Failure, HostId, LinkId, Plan, Tagging, VlanId};
 
 /// Which failure's answer hosts' ports hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// None: what the plan has, all cables being alive, or nothing that it stored.
     Home,
-    /// That of a cable that is down.
-    For(LinkId),
-    /// All of that of a cable that carries.
-    Lingering(LinkId),
+    /// That of a cable that is down, or of a switch all of whose cables are.
+    For(Failure),
+    /// All of that of a cable that carries, or of a switch one of whose cables does.
+    Lingering(Failure),
     /// What `standby` leaves in the middle of a change, for no cable that is down.
     Between,
 }
@@ -34,7 +37,7 @@ impl Moves {
     const HOME: Self = Self { standing: Standing::Home, moved: Vec::new(), stopped: Vec::new(), waiting: Vec::new() };
 
     /// Compares the PVIDs of hosts' ports, `found[host]`, with what the plan stores. The outer option is none where nothing
-    /// is known, the inner one where no untagged frame is taken. Cost: O(links · hosts).
+    /// is known, the inner one where no untagged frame is taken. Cost: O(failures · hosts).
     ///
     /// # Panics
     /// If there is not one for every host.
@@ -55,26 +58,28 @@ impl Moves {
                 .flat_map(|run| (run.first.index()..=run.last.index()).map(|host| (HostId::new(host), run.choice)))
                 .filter(|(host, vlan)| found[host.index()].is_some() && home[host.index()] != *vlan)
                 .collect();
-            (over.link, moves)
+            (over.failure, moves)
         });
-        let answers: BTreeMap<LinkId, BTreeMap<HostId, VlanId>> = answers.collect();
-        let of = |link: LinkId| {
-            let moves = &answers[&link];
+        let answers: BTreeMap<Failure, BTreeMap<HostId, VlanId>> = answers.collect();
+        let has_failed = |failure: Failure| failure.links(&plan.topology).iter().all(|link| dead.contains(link));
+        let of = |failure: Failure| {
+            let moves = &answers[&failure];
             let pick = |fits: &dyn Fn(HostId, VlanId) -> bool| -> Vec<HostId> {
                 moves.iter().filter(|(host, vlan)| fits(**host, **vlan)).map(|(host, _)| *host).collect()
             };
             let at = |host: HostId| elsewhere.get(&host).copied();
             Self {
-                standing: if dead.contains(&link) { Standing::For(link) } else { Standing::Lingering(link) },
+                standing: if has_failed(failure) { Standing::For(failure) } else { Standing::Lingering(failure) },
                 moved: pick(&|host, vlan| at(host) == Some(Some(vlan))),
                 stopped: pick(&|host, _| at(host) == Some(None)),
                 waiting: pick(&|host, _| at(host).is_none()),
             }
         };
-        // Of the cables that are down the one whose answer explains most; the first, as standby would, if none does.
-        let down = answers.keys().copied().filter(|link| dead.contains(link)).map(of);
-        let likeliest =
-            down.max_by_key(|moves| (moves.explained().count(), std::cmp::Reverse(moves.waiting.len()), moves.order()));
+        // Of what is down that whose answer explains most; as standby would, a switch or the first cable, if none does.
+        let down = answers.keys().copied().filter(|failure| has_failed(*failure)).map(of);
+        let likeliest = down.max_by_key(|moves| {
+            (moves.explained().count(), moves.is_of_switch(), Reverse(moves.waiting.len()), moves.order())
+        });
         if let Some(moves) = likeliest {
             return moves;
         }
@@ -102,11 +107,19 @@ impl Moves {
         self.moved.iter().chain(&self.stopped).copied()
     }
 
-    /// Lower cables first where all else is equal.
-    fn order(&self) -> std::cmp::Reverse<Option<LinkId>> {
-        std::cmp::Reverse(match self.standing {
-            Standing::For(link) | Standing::Lingering(link) => Some(link),
+    /// Lower ones first where all else is equal.
+    fn order(&self) -> Reverse<Option<Failure>> {
+        Reverse(self.failure())
+    }
+
+    fn is_of_switch(&self) -> bool {
+        matches!(self.failure(), Some(Failure::Switch(_)))
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        match self.standing {
+            Standing::For(failure) | Standing::Lingering(failure) => Some(failure),
             Standing::Home | Standing::Between => None,
-        })
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fabric::{HostId, LinkId, PortId, SwitchId};
+use fabric::{Failure, HostId, LinkId, PortId, SwitchId};
 
 use crate::discover::Mismatch;
 use switch_model::{
@@ -61,10 +61,10 @@ pub enum Cause {
         /// For how long.
         since: Option<Duration>,
     },
-    /// Hosts' ports hold what is stored for a cable that carries.
+    /// Hosts' ports hold what is stored for a cable that carries, or a switch whose cables do.
     Lingering {
-        /// Which cable.
-        link: LinkId,
+        /// Which failure it is stored for.
+        failure: Failure,
         /// For how long it has carried.
         since: Option<Duration>,
     },
@@ -182,17 +182,17 @@ pub enum Consequence {
     CutOff(Vec<SwitchId>),
     /// These hosts are cut off, or nothing is known of their ports.
     Hosts(Vec<HostId>),
-    /// The answer that the plan stored for a cable is in force: these ports hold other PVIDs than all cables being alive.
+    /// The answer that the plan stored for a failure is in force: these ports hold other PVIDs than all cables being alive.
     InForce {
-        /// Which cable.
-        link: LinkId,
+        /// Which failure.
+        failure: Failure,
         /// Whose ports.
         moved: Vec<HostId>,
     },
     /// The answer is in force on some ports only.
     PartlyInForce {
-        /// Which cable.
-        link: LinkId,
+        /// Which failure.
+        failure: Failure,
         /// Ports that hold it.
         moved: Vec<HostId>,
         /// Ports that take no untagged frames until frames on their way have gone.
@@ -202,15 +202,15 @@ pub enum Consequence {
     },
     /// These hosts would have to move, and none has.
     NotMoved {
-        /// Which cable.
-        link: LinkId,
+        /// Which failure.
+        failure: Failure,
         /// Whose ports.
         waiting: Vec<HostId>,
     },
-    /// Another cable is down, whose answer is in force, and nothing is stored for two.
+    /// The answer to another failure is in force, and nothing is stored for two.
     AnswerForAnother {
         /// Which.
-        link: LinkId,
+        failure: Failure,
     },
     /// No frame needs the cable.
     NotNeeded,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fabric::{Assignment, HostId, LinkId, Plan, PortId, SwitchId, Topology, VlanId};
+use fabric::{Assignment, Failure, HostId, LinkId, Plan, PortId, SwitchId, Topology, VlanId};
 
 use super::{Cause, Consequence, Diagnosis, Remedy};
 use crate::discover::Mismatch;
@@ -81,6 +81,7 @@ impl Cause {
             | Self::Reset { switch, .. }
             | Self::OtherDeployment { switch, .. }
             | Self::SmallMtu { switch, .. }
+            | Self::Lingering { failure: Failure::Switch(switch), .. }
             | Self::Drifted { switch } => Some(*switch),
             _ => None,
         }
@@ -89,7 +90,7 @@ impl Cause {
     /// The cable that it is about, if it is about one.
     pub const fn link(&self) -> Option<LinkId> {
         match self {
-            Self::CableDown { link, .. } | Self::Lingering { link, .. } => Some(*link),
+            Self::CableDown { link, .. } | Self::Lingering { failure: Failure::Link(link), .. } => Some(*link),
             _ => None,
         }
     }
@@ -119,9 +120,13 @@ impl Cause {
                 };
                 format!("{} is down: {who}", topology.link_label(*link))
             }
-            Self::Lingering { link, since } => format!(
-                "{} carries{}, and hosts' ports still hold what is stored for its failure",
-                topology.link_label(*link),
+            Self::Lingering { failure, since } => format!(
+                "{} {}{}, and hosts' ports still hold what is stored for its failure",
+                failure.label(topology),
+                match failure {
+                    Failure::Link(_) => "carries",
+                    Failure::Switch(_) => "has a cable that carries",
+                },
                 lasting(since)
             ),
             Self::Between { hosts } => format!(
@@ -222,17 +227,17 @@ impl Consequence {
                 counted(hosts.len(), "host", "hosts"),
                 first_few(hosts.iter().map(|host| topology.host(*host).name.as_str()))
             ),
-            Self::InForce { link, moved } => format!(
+            Self::InForce { failure, moved } => format!(
                 "the plan's answer to the failure of {} is in force{}; nothing to do on the switches",
-                topology.link_label(*link),
-                held(plan, *link, moved)
+                failure.label(topology),
+                held(plan, *failure, moved)
             ),
-            Self::PartlyInForce { link, moved, stopped, waiting } => format!(
+            Self::PartlyInForce { failure, moved, stopped, waiting } => format!(
                 "the plan's answer to the failure of {} is in force on {} of {} host ports{}; {}{}; standby would move the others",
-                topology.link_label(*link),
+                failure.label(topology),
                 moved.len(),
                 moved.len() + stopped.len() + waiting.len(),
-                held(plan, *link, moved),
+                held(plan, *failure, moved),
                 match stopped.len() {
                     0 => String::new(),
                     _ => format!(
@@ -250,18 +255,18 @@ impl Consequence {
                     ),
                 },
             ),
-            Self::NotMoved { link, waiting } => match waiting.len() {
-                0 => format!("what hosts' ports hold for the failure of {} is not known", topology.link_label(*link)),
+            Self::NotMoved { failure, waiting } => match waiting.len() {
+                0 => format!("what hosts' ports hold for the failure of {} is not known", failure.label(topology)),
                 count => format!(
                     "{} to move as the plan stored for the failure of {}: {}; no standby runs, or it has not moved them yet",
                     counted(count, "host port is", "host ports are"),
-                    topology.link_label(*link),
+                    failure.label(topology),
                     ports(topology, waiting)
                 ),
             },
-            Self::AnswerForAnother { link } => format!(
+            Self::AnswerForAnother { failure } => format!(
                 "hosts' ports hold the answer to the failure of {}, and nothing is stored for two failures at once",
-                topology.link_label(*link)
+                failure.label(topology)
             ),
             Self::NotNeeded => "no frame needs it; nothing to do on the switches".to_owned(),
             Self::Divides => "nothing runs beside it: hosts on its two sides are cut off from each other".to_owned(),
@@ -381,8 +386,8 @@ fn ports(topology: &Topology, hosts: &[HostId]) -> String {
 }
 
 /// Ports that hold another PVID than the plan's, and which.
-fn held(plan: &Plan, link: LinkId, moved: &[HostId]) -> String {
-    let stored = plan.failover.as_ref().and_then(|failover| failover.switch_over(link));
+fn held(plan: &Plan, failure: Failure, moved: &[HostId]) -> String {
+    let stored = plan.failover.as_ref().and_then(|failover| failover.switch_over(failure));
     let vlan = |host: HostId| -> Option<VlanId> {
         let run = stored?.hosts.iter().find(|run| (run.first..=run.last).contains(&host))?;
         Some(run.choice)

@@ -2,20 +2,20 @@
 
 use std::{collections::BTreeMap, rc::Rc};
 
-use fabric::{LinkId, SwitchId, Tree, VlanId, graph::TopologicalOrder};
+use fabric::{ChannelId, Failure, LinkId, SwitchId, Tree, VlanId, graph::TopologicalOrder};
 
 use super::{Cut, Placer, choose::Offer};
 use crate::{
     fan::Direction,
     replan::{Cycles, Flow, Mender, unit},
-    resilience::{both, grow, journal::NumberingJournal, unit::Rooted},
+    resilience::{both, grow, journal::NumberingJournal, survives, unit::Rooted},
 };
 
 impl Placer<'_> {
     /// A new tree for a cut unit, if its most loaded channel is worth it; its routes are admitted.
     pub(super) fn addition(
         &mut self,
-        link: LinkId,
+        failure: Failure,
         cut: &Cut,
         worth: f64,
         mut journal: Option<&mut NumberingJournal>,
@@ -24,10 +24,13 @@ impl Placer<'_> {
         if self.trees.len() - self.own >= self.additions_max {
             return None;
         }
+        let topology = self.request.topology;
         let lanes = self.request.rank.map_or(1, <[_]>::len);
         let former: Vec<(Tree, u8, VlanId)> = (self.request.former.iter())
             .filter(|(tree, lane, vlan)| {
-                !tree.contains(link) && usize::from(*lane) < lanes && !self.vlan.contains(&Some(*vlan))
+                survives(topology, tree.links(), failure)
+                    && usize::from(*lane) < lanes
+                    && !self.vlan.contains(&Some(*vlan))
             })
             .cloned()
             .collect();
@@ -40,9 +43,8 @@ impl Placer<'_> {
         let directions: Vec<Direction> = cut.streams.iter().map(|stream| stream.direction).collect();
         let root = self.units[unit].root;
         let avoid = self.not_avoided_yet(unit);
-        let mut sharers: Vec<SwitchId> = self.using[link.index()]
-            .iter()
-            .map(|&other| &self.units[other])
+        let mut sharers: Vec<SwitchId> = (self.users(failure).into_iter())
+            .map(|other| &self.units[other])
             .filter(|other| other.tree == own)
             .map(|other| other.root)
             .collect();
@@ -50,20 +52,20 @@ impl Placer<'_> {
         // One tree for all who share theirs, else one for this unit alone.
         let own_links = self.trees[own].links().to_vec();
         let by_pair = self.units[unit].by_pair;
-        let mut core = if by_pair { Vec::new() } else { grow::core(self.request.topology, &own_links, &sharers) };
-        if core.contains(&link) {
-            let mended = self.mended(link, own, journal.as_deref_mut());
-            core = mended.map_or_else(Vec::new, |tree| grow::core(self.request.topology, tree.links(), &sharers));
+        let mut core = if by_pair { Vec::new() } else { grow::core(topology, &own_links, &sharers) };
+        if !survives(topology, &core, failure) {
+            let mended = self.mended(failure, own, journal.as_deref_mut());
+            core = mended.map_or_else(Vec::new, |tree| grow::core(topology, tree.links(), &sharers));
         }
         let cores = if core.is_empty() { vec![core] } else { vec![core, Vec::new()] };
         for core in cores {
             let order = journal.as_deref_mut().map(|journal| journal.lane(lane));
-            let Some(tree) = self.grown(root, &core, &directions, link, &avoid, order) else { continue };
+            let Some(tree) = self.grown(root, &core, &directions, failure, &avoid, order) else { continue };
             if let Some(offer) = self.try_tree(cut, (tree, lane, None), worth, journal.as_deref_mut()) {
                 return Some(offer);
             }
         }
-        let tree = self.mended(link, own, journal.as_deref_mut())?;
+        let tree = self.mended(failure, own, journal.as_deref_mut())?;
         self.try_tree(cut, (tree, lane, None), worth, journal)
     }
 
@@ -117,7 +119,7 @@ impl Placer<'_> {
         root: SwitchId,
         core: &[LinkId],
         directions: &[Direction],
-        dead: LinkId,
+        failure: Failure,
         avoid: &[bool],
         order: Option<&mut TopologicalOrder>,
     ) -> Option<Tree> {
@@ -125,39 +127,50 @@ impl Placer<'_> {
         let busy: Vec<f64> = self.load.iter().zip(&self.per_unit).map(|(load, per_unit)| load * per_unit).collect();
         let peak = busy.iter().copied().fold(1.0, f64::max);
         let busy: Vec<f64> = busy.into_iter().map(|busy| busy / peak).collect();
-        let wish = grow::Wish { topology, root, core, directions, dead, avoid, busy: &busy };
+        let wish = grow::Wish { topology, root, core, directions, failure, avoid, busy: &busy };
         Tree::new(topology, grow::grow(&wish, order)?).ok()
     }
 
-    /// A tree for everybody without a link. A new one does without links that the others all have as well.
-    pub(super) fn common_without(&mut self, link: LinkId) -> Option<usize> {
-        let free = |tree: &&usize| !self.trees[**tree].contains(link);
+    /// A tree for everybody that a failure leaves whole. A new one does without links that the others all have as well.
+    pub(super) fn common_without(&mut self, failure: Failure) -> Option<usize> {
+        let free = |tree: &&usize| self.survives(**tree, failure);
         if let Some(&tree) = self.common.iter().find(free) {
             return Some(tree);
         }
         let all_have = |link: LinkId| self.common.iter().all(|tree| self.trees[*tree].contains(link));
         let avoid: Vec<bool> =
             self.request.topology.link_ids().map(|link| !self.common.is_empty() && all_have(link)).collect();
-        let root = self.units.first()?.root;
-        let tree = self.grown(root, &[], &[Direction::Outward], link, &avoid, None)?;
+        let root = self.units.iter().map(|unit| unit.root).find(|root| !failure.takes(*root))?;
+        let tree = self.grown(root, &[], &[Direction::Outward], failure, &avoid, None)?;
         let tree = self.add(tree, 0, None)?;
         self.common.push(tree);
         Some(tree)
     }
 
-    /// A tree without a link, mended for all units that share it, or else for as many as can be.
-    fn mended(&mut self, link: LinkId, own: usize, journal: Option<&mut NumberingJournal>) -> Option<Tree> {
+    /// A tree that a failure leaves whole, mended for all units that share it, or else for as many as can be. A switch that
+    /// fails keeps one link of the tree, and so is a leaf.
+    fn mended(&mut self, failure: Failure, own: usize, journal: Option<&mut NumberingJournal>) -> Option<Tree> {
         let journal = journal?;
         let topology = self.request.topology;
-        let left: Vec<LinkId> = self.trees[own].links().iter().copied().filter(|other| *other != link).collect();
-        let sharers = self.using[link.index()].iter().map(|&other| &self.units[other]).filter(|unit| unit.tree == own);
+        let tree = self.trees[own].links();
+        let dead = failure.links(topology);
+        let kept = match failure {
+            Failure::Link(_) => None,
+            Failure::Switch(_) => dead.iter().copied().find(|link| tree.binary_search(link).is_ok()),
+        };
+        let dead: Vec<LinkId> = dead.into_iter().filter(|link| Some(*link) != kept).collect();
+        let (lost, left): (Vec<LinkId>, Vec<LinkId>) = tree.iter().copied().partition(|link| dead.contains(link));
+        let users = self.users(failure);
+        let sharers = users.into_iter().map(|other| &self.units[other]).filter(|unit| unit.tree == own);
         let scale = unit(self.request.traffic);
         let flows: Vec<Flow> = sharers.flat_map(|unit| unit.flows(&unit.streams, scale)).collect();
-        let mut stubs: Vec<SwitchId> = both(link).map(|channel| topology.tail(channel)).to_vec();
+        let ends = lost.into_iter().flat_map(both).map(|channel: ChannelId| topology.tail(channel));
+        let mut stubs: Vec<SwitchId> = ends.collect();
         stubs.sort_unstable();
+        stubs.dedup();
         let orders = vec![journal.lane(self.lane[own]).clone()];
         let mut mender = Mender::new(topology, Cycles::Forbidden, orders);
-        mender.do_without(&[link]);
+        mender.do_without(&dead);
         let links = mender.mend(0, &left, &stubs, &flows).or_else(|| mender.regrow(0, &left, &flows))?;
         Tree::new(topology, links).ok()
     }

@@ -1,6 +1,6 @@
 //! Moves only what is cut, and finds the numbering that its routes and all that stay respect.
 
-use fabric::{LinkId, Proof};
+use fabric::{Failure, Proof};
 
 use super::{Cut, Further, Placed, Placer};
 use crate::resilience::{Move, journal::NumberingJournal};
@@ -25,10 +25,10 @@ impl Placer<'_> {
     /// Moves what is cut while everything else stays, on the numbering that leaves the most loaded channel within the limit:
     /// the plan's own, else one of the latest further ones, else a new one. Where none does, on the one that comes
     /// nearest.
-    pub(super) fn place_beside_all(&mut self, link: LinkId, cuts: &[Cut]) -> Option<(Vec<Move>, Proof)> {
+    pub(super) fn place_beside_all(&mut self, failure: Failure, cuts: &[Cut]) -> Option<(Vec<Move>, Proof)> {
         let skipped = self.further.len().saturating_sub(NUMBERINGS_TRIED_MAX);
         let shared = (skipped..self.further.len()).filter(|at| self.further[*at].shared).map(On::Further);
-        let group = self.group.get(&link).map(|at| On::Further(*at));
+        let group = self.group.get(&failure).map(|at| On::Further(*at));
         let mut ways: Vec<On> = group.into_iter().chain([On::First]).chain(shared).collect();
         ways.extend([On::New { shared: true }, On::New { shared: false }]);
         let mut best: Option<(f64, On)> = None;
@@ -38,7 +38,7 @@ impl Placer<'_> {
                 continue;
             }
             let trees = self.trees.len();
-            let Some((placed, journal, mark)) = self.attempt_on(on, link, cuts) else { continue };
+            let Some((placed, journal, mark)) = self.attempt_on(on, failure, cuts) else { continue };
             if placed.peak <= self.limit {
                 return Some(self.settle_on(on, placed, journal));
             }
@@ -49,7 +49,7 @@ impl Placer<'_> {
             self.put_back(on, journal, mark);
         }
         let (_, on) = best?;
-        let (placed, journal, _) = self.attempt_on(on, link, cuts)?;
+        let (placed, journal, _) = self.attempt_on(on, failure, cuts)?;
         Some(self.settle_on(on, placed, journal))
     }
 
@@ -57,7 +57,7 @@ impl Placer<'_> {
     pub(super) fn attempt_on(
         &mut self,
         on: On,
-        link: LinkId,
+        failure: Failure,
         cuts: &[Cut],
     ) -> Option<(Placed, NumberingJournal, usize)> {
         let nothing = || NumberingJournal::new(Vec::new());
@@ -67,13 +67,13 @@ impl Placer<'_> {
             On::New { shared } => {
                 let mut journal = self.plain.clone().expect("a journal of the plan's own routes");
                 if !shared {
-                    journal.leave_out(link);
+                    journal.leave_out(&failure.links(self.request.topology));
                 }
                 journal
             }
         };
         let mark = journal.mark();
-        match self.attempt(link, cuts, Some(&mut journal)) {
+        match self.attempt(failure, cuts, Some(&mut journal)) {
             Some(placed) => Some((placed, journal, mark)),
             None => {
                 self.put_back(on, journal, mark);

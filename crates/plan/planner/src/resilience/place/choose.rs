@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, rc::Rc};
 
-use fabric::{ChannelId, LinkId, SwitchId, graph::BreadthFirst};
+use fabric::{ChannelId, Failure, SwitchId, graph::BreadthFirst};
 
 use super::{Beyond, Cut, Placer};
 use crate::resilience::{journal::NumberingJournal, unit::Trace};
@@ -25,19 +25,19 @@ impl Placer<'_> {
     /// The tree that a cut unit moves to: its load is added, and its routes are admitted.
     pub(super) fn choose(
         &mut self,
-        link: LinkId,
+        failure: Failure,
         cut: &Cut,
         mut journal: Option<&mut NumberingJournal>,
     ) -> Option<usize> {
         let unit = cut.unit;
         let mine = self.units[unit].tree;
         let own: BTreeSet<usize> = self.known[unit].iter().chain(&self.made[mine]).copied().collect();
-        let mut offers = self.offers(link, cut, own.iter().copied());
+        let mut offers = self.offers(failure, cut, own.iter().copied());
         if let Some(at) = self.best_within(cut, &offers, self.limit, journal.as_deref_mut()) {
             return Some(self.take(offers.swap_remove(at)));
         }
         let others: Vec<usize> = self.others(unit).into_iter().filter(|tree| !own.contains(tree)).collect();
-        let mut more = self.offers(link, cut, others.into_iter());
+        let mut more = self.offers(failure, cut, others.into_iter());
         if let Some(at) = self.best_within(cut, &more, self.limit, journal.as_deref_mut()) {
             return Some(self.take(more.swap_remove(at)));
         }
@@ -55,7 +55,7 @@ impl Placer<'_> {
             Some(at) => ADDITION_GAIN * offers[at].peak,
             None => f64::INFINITY,
         };
-        let addition = if worth > 0.0 { self.addition(link, cut, worth, journal.as_deref_mut()) } else { None };
+        let addition = if worth > 0.0 { self.addition(failure, cut, worth, journal.as_deref_mut()) } else { None };
         if let Some(offer) = addition {
             return Some(self.take(offer));
         }
@@ -70,11 +70,11 @@ impl Placer<'_> {
         offer.tree
     }
 
-    /// What trees would mean for a cut unit; those with the link are left out.
-    pub(super) fn offers(&mut self, link: LinkId, cut: &Cut, trees: impl Iterator<Item = usize>) -> Vec<Offer> {
+    /// What trees would mean for a cut unit; those that the failure cuts as well are left out.
+    pub(super) fn offers(&mut self, failure: Failure, cut: &Cut, trees: impl Iterator<Item = usize>) -> Vec<Offer> {
         let mut offers: Vec<Offer> = Vec::new();
         for tree in trees {
-            if !self.trees[tree].contains(link) {
+            if self.survives(tree, failure) {
                 let trace = self.trace(cut, tree);
                 offers.push(self.offer(tree, trace));
             }

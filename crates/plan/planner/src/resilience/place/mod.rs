@@ -1,4 +1,4 @@
-//! Places what a failed link cuts: unit by unit on trees that avoid it, the least loaded that respects the order first.
+//! Places what a failure cuts: unit by unit on trees that it leaves whole, the least loaded that respects the order first.
 
 mod add;
 mod beside;
@@ -7,14 +7,14 @@ mod resettle;
 
 use std::{collections::BTreeMap, rc::Rc};
 
-use fabric::{HostId, LinkId, Proof, SwitchId, Tree, VlanId, graph::TopologicalOrder};
+use fabric::{Failure, HostId, LinkId, Proof, SwitchId, Tree, VlanId, graph::TopologicalOrder};
 
 use self::beside::On;
 use super::{
     ExtraTreePolicy, LOAD_FACTOR, Move, Protection, ProtectionRequest, TooFewTrees, broadcast_tree,
     group::{self, Copier, Copies},
     journal::NumberingJournal,
-    must_climb, orders,
+    must_climb, orders, survives,
     unit::{Rooted, Stream, Trace, Unit},
 };
 use crate::{
@@ -33,7 +33,7 @@ const ADDITIONS_MORE_MAX: usize = 16;
 /// What share of the trees that may be added is for units; the others are left for everybody.
 const ADDITIONS_SHARE: (usize, usize) = (3, 4);
 
-/// Everything that is known while link after link is protected.
+/// Everything that is known while failure after failure is prepared for.
 pub(super) struct Placer<'a> {
     request: &'a ProtectionRequest<'a>,
     units: Vec<Unit>,
@@ -45,7 +45,7 @@ pub(super) struct Placer<'a> {
     own: usize,
     /// `using[link]`: units whose tree uses it.
     using: Vec<Vec<usize>>,
-    /// `known[unit]`: trees that it moves to when some link fails.
+    /// `known[unit]`: trees that it moves to after some failure.
     known: Vec<Vec<usize>>,
     /// `made[tree]`: trees that were added for units of this one.
     made: Vec<Vec<usize>>,
@@ -72,8 +72,8 @@ pub(super) struct Placer<'a> {
     /// The plan's own routes alone.
     plain: Option<NumberingJournal>,
     further: Vec<Further>,
-    /// By link: the further numbering of its group.
-    group: BTreeMap<LinkId, usize>,
+    /// By link's failure: the further numbering of its group.
+    group: BTreeMap<Failure, usize>,
 }
 
 /// A further numbering.
@@ -83,13 +83,13 @@ struct Further {
     shared: bool,
 }
 
-/// A unit, or by pair a part of one, that a link's failure cuts.
+/// A unit, or by pair a part of one, that a failure cuts.
 struct Cut {
     unit: usize,
     streams: Vec<Stream>,
 }
 
-/// What moves when a link fails, not yet held on to.
+/// What moves after a failure, not yet held on to.
 struct Placed {
     moves: Vec<Move>,
     /// Units, and the trees that they move to.
@@ -207,17 +207,32 @@ impl<'a> Placer<'a> {
             }
             if must_climb(request) {
                 let at = self.keep(Further { journal, shared: false });
-                self.group.extend(group.iter().map(|link| (*link, at)));
+                self.group.extend(group.iter().map(|link| (Failure::Link(*link), at)));
             }
         }
         self.additions_max += self.trees.len() - self.own;
         self.additions_max = self.additions_max.min(request.extras_max / ADDITIONS_SHARE.1 * ADDITIONS_SHARE.0);
     }
 
-    /// Units whose tree uses a link, and by pair hosts whose broadcasts do: more than zero if its failure matters.
-    pub(super) fn affected(&self, link: LinkId) -> Vec<usize> {
-        let broadcasts = self.cut_broadcasts(link).into_iter().map(HostId::index);
-        self.using[link.index()].iter().copied().chain(broadcasts).collect()
+    /// Units whose tree a failure cuts, and by pair hosts whose broadcasts it cuts: more than zero if it matters.
+    pub(super) fn affected(&self, failure: Failure) -> Vec<usize> {
+        let broadcasts = self.cut_broadcasts(failure).into_iter().map(HostId::index);
+        self.users(failure).into_iter().chain(broadcasts).collect()
+    }
+
+    /// Units of hosts that are left, in trees that a failure cuts, ascending.
+    pub(super) fn users(&self, failure: Failure) -> Vec<usize> {
+        let links = failure.links(self.request.topology);
+        let mut users: Vec<usize> = links.iter().flat_map(|link| self.using[link.index()].iter().copied()).collect();
+        users.sort_unstable();
+        users.dedup();
+        users.retain(|unit| !failure.takes(self.units[*unit].root) && !self.survives(self.units[*unit].tree, failure));
+        users
+    }
+
+    /// Whether frames between hosts that are left pass what fails in a tree.
+    pub(super) fn survives(&self, tree: usize, failure: Failure) -> bool {
+        survives(self.request.topology, self.trees[tree].links(), failure)
     }
 
     /// Where to come back to with [`back_to`](Self::back_to), before anything is placed.
@@ -235,20 +250,20 @@ impl<'a> Placer<'a> {
         self.time_max = 0.0;
     }
 
-    /// Makes ready for a link's failure with the plan's own trees, if they carry what is cut within the limit; none, and
+    /// Makes ready for a failure with the plan's own trees, if they carry what is cut within the limit; none, and
     /// nothing has changed, if not. Sparing plans come to that later.
-    pub(super) fn place_on_what_is_there(&mut self, link: LinkId) -> Option<(Vec<Move>, Proof)> {
+    pub(super) fn place_on_what_is_there(&mut self, failure: Failure) -> Option<(Vec<Move>, Proof)> {
         if self.request.extra_trees == ExtraTreePolicy::Sparing {
             return None;
         }
-        let cuts = self.cuts(link);
+        let cuts = self.cuts(failure);
         let additions_max = std::mem::take(&mut self.additions_max);
         self.beyond = Beyond::Refused;
         let placed = if must_climb(self.request) {
-            let placed = self.attempt_on(On::First, link, &cuts);
+            let placed = self.attempt_on(On::First, failure, &cuts);
             placed.map(|(placed, journal, _)| self.settle_on(On::First, placed, journal))
         } else {
-            let placed = self.attempt(link, &cuts, None);
+            let placed = self.attempt(failure, &cuts, None);
             placed.map(|placed| (self.settle(placed), Proof::Unneeded))
         };
         self.beyond = Beyond::Allowed;
@@ -256,23 +271,23 @@ impl<'a> Placer<'a> {
         placed
     }
 
-    /// Makes ready for a link's failure: what moves, and why nothing can wait for ever.
-    pub(super) fn place(&mut self, link: LinkId) -> Result<(Vec<Move>, Proof), TooFewTrees> {
-        let cuts = self.cuts(link);
+    /// Makes ready for a failure: what moves, and why nothing can wait for ever.
+    pub(super) fn place(&mut self, failure: Failure) -> Result<(Vec<Move>, Proof), TooFewTrees> {
+        let cuts = self.cuts(failure);
         if !must_climb(self.request) {
-            let placed = match self.attempt(link, &cuts, None) {
+            let placed = match self.attempt(failure, &cuts, None) {
                 Some(placed) => placed,
                 None => {
-                    self.common_without(link).ok_or(TooFewTrees)?;
-                    self.attempt(link, &cuts, None).ok_or(TooFewTrees)?
+                    self.common_without(failure).ok_or(TooFewTrees)?;
+                    self.attempt(failure, &cuts, None).ok_or(TooFewTrees)?
                 }
             };
             return Ok((self.settle(placed), Proof::Unneeded));
         }
-        if let Some(placed) = self.place_beside_all(link, &cuts) {
+        if let Some(placed) = self.place_beside_all(failure, &cuts) {
             return Ok(placed);
         }
-        let (placed, journal) = self.resettle(link, &cuts).ok_or(TooFewTrees)?;
+        let (placed, journal) = self.resettle(failure, &cuts).ok_or(TooFewTrees)?;
         let moves = self.settle(placed);
         Ok((moves, Proof::Drained(self.keep(Further { journal, shared: false }))))
     }
@@ -294,7 +309,7 @@ impl<'a> Placer<'a> {
         self.time_max = self.time_max.max(time_max(&self.base, &self.per_unit));
     }
 
-    pub(super) fn finish(self, moves: Vec<(LinkId, Vec<Move>, Proof)>, links_dividing: usize) -> Protection {
+    pub(super) fn finish(self, moves: Vec<(Failure, Vec<Move>, Proof)>, dividing: &[Failure]) -> Protection {
         let (own, mut moves) = (self.own, moves);
         let mut tree_used = vec![false; self.trees.len()];
         moves.iter().flat_map(|(_, moves, _)| moves).for_each(|change| tree_used[change.tree()] = true);
@@ -320,7 +335,8 @@ impl<'a> Placer<'a> {
                 .map(|(further, _)| ranks(further.journal))
                 .collect(),
             time_max: self.time_max,
-            links_dividing,
+            links_dividing: dividing.iter().filter(|failure| matches!(failure, Failure::Link(_))).count(),
+            switches_dividing: dividing.iter().filter(|failure| matches!(failure, Failure::Switch(_))).count(),
         }
     }
 
@@ -329,22 +345,23 @@ impl<'a> Placer<'a> {
         self.further.len() - 1
     }
 
-    fn cuts(&mut self, link: LinkId) -> Vec<Cut> {
-        let using = self.using[link.index()].clone();
+    fn cuts(&mut self, failure: Failure) -> Vec<Cut> {
+        let users = self.users(failure);
         let cut = |unit: usize| {
             let rooted = self.rooted(unit, self.units[unit].tree);
-            let streams = self.units[unit].beyond(self.request.topology, self.request.traffic, &rooted, link)?;
+            let streams = self.units[unit].beyond(self.request.topology, self.request.traffic, &rooted, failure)?;
             Some(Cut { unit, streams })
         };
-        using.into_iter().filter_map(cut).collect()
+        users.into_iter().filter_map(cut).collect()
     }
 
-    fn cut_broadcasts(&self, link: LinkId) -> Vec<HostId> {
-        let uses = |host: &HostId| {
+    fn cut_broadcasts(&self, failure: Failure) -> Vec<HostId> {
+        let topology = self.request.topology;
+        let is_cut = |host: &HostId| {
             let tree = broadcast_tree(&self.request.routing.assignment, *host);
-            tree.is_some_and(|tree| self.trees[tree].contains(link))
+            tree.is_some_and(|tree| !self.survives(tree, failure)) && !failure.takes(topology.switch_of(*host))
         };
-        self.request.topology.host_ids().filter(uses).collect()
+        topology.host_ids().filter(is_cut).collect()
     }
 
     fn rooted(&mut self, unit: usize, tree: usize) -> Rc<Rooted> {
@@ -365,11 +382,16 @@ impl<'a> Placer<'a> {
     }
 
     /// Moves everything that is cut; none, and nothing has changed, if some of it finds no place.
-    fn attempt(&mut self, link: LinkId, cuts: &[Cut], mut journal: Option<&mut NumberingJournal>) -> Option<Placed> {
+    fn attempt(
+        &mut self,
+        failure: Failure,
+        cuts: &[Cut],
+        mut journal: Option<&mut NumberingJournal>,
+    ) -> Option<Placed> {
         let (mark, trees) = (journal.as_ref().map(|journal| journal.mark()), self.trees.len());
         let mut waiting: Vec<&Cut> = cuts.iter().collect();
         for _ in 0..ATTEMPTS_MAX {
-            let stuck = match self.move_all(link, &waiting, journal.as_deref_mut()) {
+            let stuck = match self.move_all(failure, &waiting, journal.as_deref_mut()) {
                 Ok(placed) => return Some(placed),
                 Err(stuck) => stuck,
             };
@@ -390,7 +412,7 @@ impl<'a> Placer<'a> {
     /// Moves what waits, in this order; else the position of what found no place, if a unit found none.
     fn move_all(
         &mut self,
-        link: LinkId,
+        failure: Failure,
         waiting: &[&Cut],
         mut journal: Option<&mut NumberingJournal>,
     ) -> Result<Placed, Option<usize>> {
@@ -399,17 +421,17 @@ impl<'a> Placer<'a> {
         let mut chosen: Vec<(usize, usize)> = Vec::with_capacity(waiting.len());
         let mut moves = Vec::with_capacity(waiting.len());
         for (at, &cut) in waiting.iter().enumerate() {
-            let tree = self.choose(link, cut, journal.as_deref_mut()).ok_or(Some(at))?;
+            let tree = self.choose(failure, cut, journal.as_deref_mut()).ok_or(Some(at))?;
             chosen.push((cut.unit, tree));
             moves.push(self.change(cut, tree));
         }
-        self.placed(link, chosen, moves).ok_or(None)
+        self.placed(failure, chosen, moves).ok_or(None)
     }
 
     /// What has been moved, with the broadcasts that go along and what the most loaded channel carries then.
-    fn placed(&mut self, link: LinkId, chosen: Vec<(usize, usize)>, mut moves: Vec<Move>) -> Option<Placed> {
+    fn placed(&mut self, failure: Failure, chosen: Vec<(usize, usize)>, mut moves: Vec<Move>) -> Option<Placed> {
         let to = chosen.iter().map(|&(unit, tree)| (self.units[unit].owners[0], tree)).collect();
-        moves.extend(self.move_broadcasts(link, &self.cut_broadcasts(link), &to)?);
+        moves.extend(self.move_broadcasts(failure, &self.cut_broadcasts(failure), &to)?);
         Some(Placed { moves, chosen, peak: time_max(&self.load, &self.per_unit) })
     }
 
@@ -440,20 +462,20 @@ impl<'a> Placer<'a> {
         Move::Owners { owners: unit.owners.clone(), root, streams, tree }
     }
 
-    /// By pair, what hosts send to everybody goes where the rest goes, or into any tree without the link.
+    /// By pair, what hosts send to everybody goes where the rest goes, or into any tree that the failure leaves whole.
     fn move_broadcasts(
         &mut self,
-        link: LinkId,
+        failure: Failure,
         hosts: &[HostId],
         chosen: &BTreeMap<HostId, usize>,
     ) -> Option<Vec<Move>> {
         let mut moves = Vec::with_capacity(hosts.len());
         for &source in hosts {
-            let free = |tree: &usize| !self.trees[*tree].contains(link);
+            let free = |tree: &usize| self.survives(*tree, failure);
             let any = || (0..self.trees.len()).map(|turn| (turn + source.index()) % self.trees.len()).find(free);
             let tree = match chosen.get(&source).copied().or_else(any) {
                 Some(tree) => tree,
-                None => self.common_without(link)?,
+                None => self.common_without(failure)?,
             };
             moves.push(Move::Broadcast { source, tree });
         }

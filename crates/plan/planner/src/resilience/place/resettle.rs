@@ -1,9 +1,10 @@
 //! Settling everybody anew, where what a failure cuts finds no place beside all the rest.
 //!
 //! The fabric is drained before hosts move, so only the routes of afterwards have to respect one numbering. Routes that were
-//! found together leave little room for others. So the trees that avoid the link are kept at first all, then fewer and
+//! found together leave little room for others. So the trees that the failure leaves whole are kept at first all, then fewer and
 //! fewer: whoever used one that is kept stays there, then what is cut moves to kept ones, then the others stay where they
-//! are if they still respect it, and move if they do not. A single tree takes everybody.
+//! are if they still respect it, and move if they do not. A single tree takes everybody. Hosts of a switch that fails
+//! count and move like others: it may come back.
 //!
 //! ```text
 //!   kept   A B C D E F    h7 finds no place
@@ -13,7 +14,7 @@
 
 use std::cmp::Reverse;
 
-use fabric::LinkId;
+use fabric::Failure;
 
 use super::{Cut, Placed, Placer, choose::OTHERS_MAX};
 use crate::resilience::{journal::NumberingJournal, orders};
@@ -25,18 +26,18 @@ const ATTEMPTS_MAX: usize = 8;
 
 impl Placer<'_> {
     /// What moves after a failure where others than those that are cut may have to, and the numbering that it respects; none if
-    /// there is no tree without the link and none can be added.
-    pub(super) fn resettle(&mut self, link: LinkId, cuts: &[Cut]) -> Option<(Placed, NumberingJournal)> {
-        let mut kept = self.kept_longest_first(link);
+    /// there is no tree that the failure leaves whole and none can be added.
+    pub(super) fn resettle(&mut self, failure: Failure, cuts: &[Cut]) -> Option<(Placed, NumberingJournal)> {
+        let mut kept = self.kept_longest_first(failure);
         if kept.is_empty() {
-            kept.push(self.common_without(link)?);
+            kept.push(self.common_without(failure)?);
         }
         let others = self.not_cut(cuts);
         let mut count = kept.len();
         let mut best: Option<(Placed, NumberingJournal)> = None;
         while count > 0 && best.is_none() {
             for kept in kept.chunks_exact(count) {
-                let settled = self.settle_on_kept(link, cuts, &others, kept);
+                let settled = self.settle_on_kept(failure, cuts, &others, kept);
                 let better = |settled: &(Placed, NumberingJournal)| {
                     best.as_ref().is_none_or(|best| settled.0.peak < best.0.peak)
                 };
@@ -47,11 +48,11 @@ impl Placer<'_> {
         best
     }
 
-    /// Trees without a link: those that most units could use first.
-    fn kept_longest_first(&mut self, link: LinkId) -> Vec<usize> {
+    /// Trees that a failure leaves whole: those that most units could use first.
+    fn kept_longest_first(&mut self, failure: Failure) -> Vec<usize> {
         let mut users = vec![0_usize; self.trees.len()];
         self.units.iter().for_each(|unit| users[unit.tree] += 1);
-        let mut trees: Vec<usize> = (0..self.trees.len()).filter(|tree| !self.trees[*tree].contains(link)).collect();
+        let mut trees: Vec<usize> = (0..self.trees.len()).filter(|tree| self.survives(*tree, failure)).collect();
         trees.sort_by_key(|tree| (Reverse(users[*tree]), *tree));
         trees.truncate(OTHERS_MAX);
         trees
@@ -60,7 +61,7 @@ impl Placer<'_> {
     /// Moves what is cut onto trees that are kept, and what does not respect the order where it is; none if some find no place.
     fn settle_on_kept(
         &mut self,
-        link: LinkId,
+        failure: Failure,
         cuts: &[Cut],
         others: &[Cut],
         kept: &[usize],
@@ -78,7 +79,7 @@ impl Placer<'_> {
         let mut waiting: Vec<(&Cut, bool)> =
             cuts.chain(may_move.into_iter().map(|rest| (rest, kept.len() > 1))).collect();
         for _ in 0..ATTEMPTS_MAX {
-            match self.move_onto_kept(link, &waiting, kept, &mut journal) {
+            match self.move_onto_kept(failure, &waiting, kept, &mut journal) {
                 Ok(placed) => return Some((placed, journal)),
                 Err(None | Some(0)) => return None,
                 // What found no place comes first the next time.
@@ -93,7 +94,7 @@ impl Placer<'_> {
     /// Moves what waits, in this order; else the position of what found no place, if a unit found none.
     fn move_onto_kept(
         &mut self,
-        link: LinkId,
+        failure: Failure,
         waiting: &[(&Cut, bool)],
         kept: &[usize],
         journal: &mut NumberingJournal,
@@ -103,13 +104,13 @@ impl Placer<'_> {
             if may_stay && self.stays(cut, journal) {
                 continue;
             }
-            let mut offers = self.offers(link, cut, kept.iter().copied());
+            let mut offers = self.offers(failure, cut, kept.iter().copied());
             let tree = (0..offers.len()).find(|at| self.admit(cut, &offers[*at], Some(journal))).ok_or(Some(at))?;
             let tree = self.take(offers.swap_remove(tree));
             chosen.push((cut.unit, tree));
             moves.push(self.change(cut, tree));
         }
-        self.placed(link, chosen, moves).ok_or(None)
+        self.placed(failure, chosen, moves).ok_or(None)
     }
 
     /// Leaves a unit where it is, if it respects the channel order there.
