@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    net::UdpSocket,
+    net::{SocketAddr, UdpSocket},
     path::PathBuf,
     sync::{
         Arc, Mutex,
@@ -42,11 +42,22 @@ pub(crate) const LIMITS: Limits = Limits {
     pfc_classes: 0,
 };
 
+/// The network of the switches' addresses, on the loopback interface.
+const LOOPBACK: [u8; 3] = [127, 0, 7];
+
+/// What is told of each configuration that a switch has applied.
+pub(crate) type Watch = Arc<dyn Fn(usize, &Config) + Send + Sync>;
+
 /// A ring of four switches with a host each.
 pub(crate) fn ring() -> String {
+    ring_in(LOOPBACK)
+}
+
+/// The same, with management addresses of this network.
+pub(crate) fn ring_in([a, b, c]: [u8; 3]) -> String {
     let mut text = String::from("switches:\n");
     for n in 0..4 {
-        text.push_str(&format!("  s{n}: {{mgmt: 127.0.7.{}}}\n", n + 1));
+        text.push_str(&format!("  s{n}: {{mgmt: {a}.{b}.{c}.{}}}\n", n + 1));
     }
     text.push_str("links:\n");
     for n in 0..4 {
@@ -70,6 +81,7 @@ struct Cabling {
 
 /// Four switches, each with an address of its own.
 pub(crate) struct Closet {
+    network: [u8; 3],
     pub(crate) port: u16,
     pub(crate) silent: Vec<Arc<AtomicBool>>,
     /// `unanswered[switch]`: requests that came while it was silent.
@@ -91,17 +103,22 @@ impl Closet {
 
     /// `kinds[switch]`: what stands before the number in a port's name.
     pub(crate) fn open_with(limits: Limits, kinds: [&'static str; 4]) -> Self {
-        let bind = |address: String| UdpSocket::bind(&address);
+        Self::open_in(LOOPBACK, limits, kinds, None)
+    }
+
+    /// The same, at addresses 1 to 4 of a network that this machine has.
+    pub(crate) fn open_in(network: [u8; 3], limits: Limits, kinds: [&'static str; 4], watch: Option<&Watch>) -> Self {
+        let [a, b, c] = network;
+        let bind = |host: u8, port: u16| UdpSocket::bind(SocketAddr::from(([a, b, c, host], port)));
         // A port that is free on all four.
         let (port, sockets) = (0..100)
             .find_map(|_| {
-                let first = bind("127.0.7.1:0".to_owned()).ok()?;
+                let first = bind(1, 0).ok()?;
                 let port = first.local_addr().ok()?.port();
-                let others =
-                    (2..=4).map(|n| bind(format!("127.0.7.{n}:{port}"))).collect::<Result<Vec<_>, _>>().ok()?;
+                let others = (2..=4).map(|n| bind(n, port)).collect::<Result<Vec<_>, _>>().ok()?;
                 Some((port, [first].into_iter().chain(others).collect::<Vec<_>>()))
             })
-            .expect("a port is free on four loopback addresses");
+            .expect("a port is free on four addresses");
         let stop = Arc::new(AtomicBool::new(false));
         let flags = || -> Vec<Arc<AtomicBool>> { (0..4).map(|_| Arc::default()).collect() };
         let (silent, traps, freezes, storms) = (flags(), flags(), flags(), flags());
@@ -113,12 +130,13 @@ impl Closet {
             let (trap, freeze) = (Arc::clone(&traps[at]), Arc::clone(&freezes[at]));
             let (storm, open, turns) = (Arc::clone(&storms[at]), false, Rng::new(u64::from(number)));
             let (writes, cabling) = (Arc::clone(&writes), Arc::clone(&cabling));
-            let ring = Ring { number, trap, freeze, silent: Arc::clone(&silent), storm, open, turns, writes, cabling };
+            let (silent_too, watch) = (Arc::clone(&silent), watch.cloned());
+            let ring = Ring { number, trap, freeze, silent: silent_too, storm, open, turns, writes, cabling, watch };
             let lost = Arc::clone(&unanswered[at]);
             thread::spawn(move || serve(socket, ring, limits, kinds[at], &stop, (&silent, &lost)))
         });
         let agents = agents.collect();
-        Self { port, silent, unanswered, writes, cabling, traps, freezes, storms, stop, agents }
+        Self { network, port, silent, unanswered, writes, cabling, traps, freezes, storms, stop, agents }
     }
 
     pub(crate) fn do_it(&self, deed: &str) {
@@ -143,7 +161,8 @@ impl Closet {
             ["speaks"] => self.silent[number].store(false, Ordering::SeqCst),
             [object, "=", value] => {
                 let port = object.strip_prefix("dot1qPvid.").and_then(|port| port.parse().ok()).expect("a PVID");
-                let link = UdpLink::open(([127, 0, 7, number as u8 + 1], self.port).into()).expect("a socket");
+                let [a, b, c] = self.network;
+                let link = UdpLink::open(([a, b, c, number as u8 + 1], self.port).into()).expect("a socket");
                 let word = Credentials::Community("private".to_owned());
                 let mut session = Session::new(link, word, Patience::default(), 7 << 40);
                 let value = Value::Gauge32(value.parse().expect("a number"));
@@ -228,6 +247,7 @@ struct Ring {
     turns: Rng,
     writes: Arc<AtomicUsize>,
     cabling: Arc<Mutex<Cabling>>,
+    watch: Option<Watch>,
 }
 
 impl DataPlane for Ring {
@@ -272,6 +292,9 @@ impl DataPlane for Ring {
 
     fn apply(&mut self, config: &Config, _: &[Change]) -> Result<(), Refused> {
         self.writes.fetch_add(1, Ordering::SeqCst);
+        if let Some(watch) = &self.watch {
+            watch(usize::from(self.number), config);
+        }
         self.open = config.ports[..3].iter().all(|port| port.admin == IfStatus::Up);
         let is_shut = config.ports[0].admin == IfStatus::Down;
         if (is_shut && self.trap.swap(false, Ordering::SeqCst)) || self.freeze.swap(false, Ordering::SeqCst) {
