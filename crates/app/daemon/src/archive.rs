@@ -8,6 +8,7 @@
 //!   deploy/…  ledger/…    what a deployment or an enrolment leaves for the next one (controller::Store)
 //!   put-back              switches that are to be put back to the plan
 //!   addresses             where learned addresses were last
+//!   probe                 written by each poll, so that a store which takes nothing any more is noticed
 //! ```
 
 use std::{
@@ -48,6 +49,7 @@ const TARGET: &str = "target";
 const DELIVERIES: &str = "count/delivery";
 const ADDRESSES: &str = "addresses";
 const DUE_BACK: &str = "put-back";
+const PROBE: &str = "probe";
 const JOURNAL: &str = "deploy/journal";
 const GENERATION: &str = "deploy/generation";
 const CLAIMS: &str = "deploy/claims";
@@ -321,6 +323,12 @@ impl Archive {
     /// Keeps which switches are to be put back.
     pub fn keep_due_back(&self, switches: &BTreeSet<String>) -> Result<(), ArchiveError> {
         self.records.commit(&[], &[Change::put(DUE_BACK, json(switches))])?;
+        Ok(())
+    }
+
+    /// Writes something, which fails if nothing can be written.
+    pub fn probe(&self, at_s: u64) -> Result<(), ArchiveError> {
+        self.records.commit(&[], &[Change::put(PROBE, json(&at_s))])?;
         Ok(())
     }
 

@@ -167,6 +167,7 @@ fn look(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken
     let config = manager.config();
     let every = Duration::from_secs_f64(config.watch.counters);
     let mut monitor = Monitor::new(&with, &known, &fabric, Duration::from_secs_f64(config.watch.tables));
+    let learns = plan.topology.learning_hosts().next().is_some();
     while !token.is_cancelled() {
         monitor.begin_interval();
         let ((), took) = took(|| monitor.look());
@@ -174,7 +175,10 @@ fn look(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken
         if token.is_cancelled() {
             return;
         }
-        if let Err(error) = manager.saw(&with, &monitor.report(), took) {
+        if learns {
+            monitor.follow(plan, &known_addresses(manager, plan));
+        }
+        if let Err(error) = manager.saw(monitor.plan(), &monitor.report(), took) {
             manager.store_failed(&error);
         }
         // However many hints come, switches are not asked all the time.

@@ -431,7 +431,8 @@ impl Manager {
         inner.silent = silent.map(|(switch, _)| switch.name.clone()).collect();
         inner.parts_changed = true;
         let recorded = self.record(&mut inner, now_s, conditions, &kept);
-        // What could be kept shows that the store works again.
+        // What can be kept shows that the store works.
+        let recorded = recorded.and_then(|()| self.archive.probe(now_s));
         let recorded = recorded.and_then(|()| self.record(&mut inner, now_s, Vec::new(), &|kind| kind == kinds::STORE));
         drop(inner);
         self.due.notify_all();
