@@ -7,6 +7,7 @@
 //!   proposal/N · event/N · delivery/N · maintenance/N · audit/N
 //!   deploy/…  ledger/…    what a deployment or an enrolment leaves for the next one (controller::Store)
 //!   put-back              switches that are to be put back to the plan
+//!   kept-out              links that are kept out of use
 //!   addresses             where learned addresses were last
 //!   probe                 written by each poll, so that a store which takes nothing any more is noticed
 //! ```
@@ -35,7 +36,7 @@ use thiserror::Error;
 
 use crate::{
     core::events::EventChange,
-    documents::{AuditEntry, Delivery, Event, Maintenance, Proposal, Target},
+    documents::{AuditEntry, Delivery, Event, KeptOut, Maintenance, Proposal, Target},
 };
 
 /// Bytes of a chunk of a plan: below what the smallest store takes.
@@ -49,6 +50,7 @@ const TARGET: &str = "target";
 const DELIVERIES: &str = "count/delivery";
 const ADDRESSES: &str = "addresses";
 const DUE_BACK: &str = "put-back";
+const KEPT_OUT: &str = "kept-out";
 const PROBE: &str = "probe";
 const JOURNAL: &str = "deploy/journal";
 const GENERATION: &str = "deploy/generation";
@@ -323,6 +325,17 @@ impl Archive {
     /// Keeps which switches are to be put back.
     pub fn keep_due_back(&self, switches: &BTreeSet<String>) -> Result<(), ArchiveError> {
         self.records.commit(&[], &[Change::put(DUE_BACK, json(switches))])?;
+        Ok(())
+    }
+
+    /// Links that are kept out of use.
+    pub fn kept_out(&self) -> Result<Vec<KeptOut>, ArchiveError> {
+        Ok(self.document(KEPT_OUT)?.map(|(links, _)| links).unwrap_or_default())
+    }
+
+    /// Keeps which links are kept out of use.
+    pub fn keep_kept_out(&self, links: &[KeptOut]) -> Result<(), ArchiveError> {
+        self.records.commit(&[], &[Change::put(KEPT_OUT, json(&links))])?;
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use std::{
 
 use controller::ConnectOptions;
 use records::{EtcdConfig, EtcdCredentials, EtcdTls};
+use rollout::standby::HoldDown;
 use serde::Deserialize;
 
 use crate::{core::ladder::Ladder, documents::Severity};
@@ -106,6 +107,10 @@ pub struct WatchConfig {
     pub standby: f64,
     /// For how long a cable must carry again before hosts return to it.
     pub hold: f64,
+    /// Failures in a row beyond which each one doubles that.
+    pub flaps: u32,
+    /// For how long at most.
+    pub hold_max: f64,
     /// Seconds over which traffic is averaged before a plan for it is considered.
     pub traffic: f64,
     /// Tables of learned addresses.
@@ -239,10 +244,20 @@ impl Default for WatchConfig {
             traps: None,
             standby: 0.5,
             hold: 10.0,
+            flaps: HoldDown::LIMIT,
+            hold_max: HoldDown::MOST.as_secs_f64(),
             traffic: 600.0,
             addresses: 5.0,
             address_age: 300.0,
         }
+    }
+}
+
+impl WatchConfig {
+    /// For how long cables must carry again.
+    pub fn hold_down(&self) -> HoldDown {
+        let seconds = Duration::from_secs_f64;
+        HoldDown { least: seconds(self.hold), limit: self.flaps, most: seconds(self.hold_max) }
     }
 }
 
@@ -281,12 +296,24 @@ impl Config {
             let there: Vec<&str> = there.iter().map(|reaction| reaction.word()).collect();
             return Err(format!("ladder.{kind} = \"{}\": write {}", chosen.word(), there.join(" or ")));
         }
-        let WatchConfig { counters, tables, standby, hold, traffic, addresses, address_age, traps: _ } = self.watch;
+        let WatchConfig {
+            counters,
+            tables,
+            standby,
+            hold,
+            hold_max,
+            traffic,
+            addresses,
+            address_age,
+            traps: _,
+            flaps: _,
+        } = self.watch;
         let bounds = [
             ("watch.counters", counters, 1.0, 3600.0),
             ("watch.tables", tables, 1.0, 86_400.0),
             ("watch.standby", standby, 0.05, 60.0),
             ("watch.hold", hold, 0.0, 86_400.0),
+            ("watch.hold_max", hold_max, hold.max(1.0), 86_400.0),
             ("watch.traffic", traffic, 5.0, 86_400.0),
             ("watch.addresses", addresses, 0.1, 3600.0),
             ("watch.address_age", address_age, 1.0, 86_400.0),
@@ -300,6 +327,7 @@ impl Config {
         }
         let counts = [
             ("snmp.attempts", self.snmp.attempts as usize, 1, 1000),
+            ("watch.flaps", self.watch.flaps as usize, 1, 1000),
             ("snmp.parallel", self.snmp.parallel, 1, 4096),
             ("approval.needed", self.approval.needed, 1, 100),
         ];
@@ -421,6 +449,8 @@ mod tests {
             ("[ladder]\nunprotected = \"act\"\n", " ladder.unprotected = \"act\": write report or propose"),
             ("\n\nintervall = 3\n", "3: unknown field `intervall`"),
             ("[watch]\ncounters = 0.1\n", " watch.counters = 0.1: write a number of seconds from 1 to 3600"),
+            ("[watch]\nhold = 900\n", " watch.hold_max = 600: write a number of seconds from 900 to 86400"),
+            ("[watch]\nflaps = 0\n", " watch.flaps = 0: write a number from 1 to 1000"),
             ("listen = [\"localhost\"]\n", " listen: \"localhost\" is neither a path"),
             ("listen = [\"0.0.0.0:7433\"]\n", " listen: \"0.0.0.0:7433\" is reached from other machines"),
             ("listen = [\"https://[::]:7434\"]\n", " listen: \"https://[::]:7434\" needs a certificate: add [tls]"),

@@ -504,6 +504,7 @@ scenarios!(
     failing_receiver,
     first_plan,
     flapping_cable,
+    kept_out,
     killed_deployment,
     learned_addresses,
     lost_store,

@@ -26,6 +26,49 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// How long nobody is stopped after that did not work.
 const STOP_AGAIN: Duration = Duration::from_secs(60);
 
+/// How long a cable must carry again before hosts go back to it. One that fails over and over is kept out of use for longer and longer.
+///
+/// ```text
+///   failures in a row    1      …  limit   limit + 1   limit + 2   …
+///   hold-down            least  …  least   2 · least   4 · least   … most
+/// ```
+/// Failures are in a row as long as the cable has not carried for twice `most` between two of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldDown {
+    /// After a failure.
+    pub least: Duration,
+    /// Failures in a row beyond which a cable is kept out of use.
+    pub limit: u32,
+    /// At most.
+    pub most: Duration,
+}
+
+impl HoldDown {
+    /// The limit unless another one is given.
+    pub const LIMIT: u32 = 3;
+    /// The longest unless another one is given.
+    pub const MOST: Duration = Duration::from_secs(600);
+    /// What is doubled, if the shortest is shorter.
+    const DOUBLED_LEAST: Duration = Duration::from_secs(1);
+
+    /// This one, with the limit and the longest that are usual.
+    pub fn new(least: Duration) -> Self {
+        Self { least, limit: Self::LIMIT, most: Self::MOST.max(least) }
+    }
+
+    /// After so many failures in a row.
+    pub fn after(self, failures: u32) -> Duration {
+        match failures.saturating_sub(self.limit) {
+            0 => self.least,
+            beyond => {
+                let doubled =
+                    2_u32.checked_pow(beyond).and_then(|times| self.least.max(Self::DOUBLED_LEAST).checked_mul(times));
+                doubled.map_or(self.most, |doubled| doubled.min(self.most)).max(self.least)
+            }
+        }
+    }
+}
+
 /// What is known of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkHealth {
@@ -63,6 +106,10 @@ pub enum StandbyNotice {
     Second(LinkId),
     /// A cable is alive again.
     Healed(LinkId),
+    /// A cable has failed so often in a row that hosts do not go back to it until it has carried for so long.
+    KeptOut(LinkId, u32, Duration),
+    /// A cable that was kept out has carried for long enough.
+    Admitted(LinkId),
     /// Every switch that answers holds this.
     Holds(ActiveVlans),
     /// Hosts have to be stopped for a moment, for this cable, and this switch does not answer: everything stays as it is.
@@ -104,8 +151,7 @@ pub struct Standby {
     /// By cable: who moves when it fails.
     overs: BTreeMap<LinkId, Over>,
     dividing: BTreeSet<LinkId>,
-    /// How long a cable must be alive before hosts go back.
-    hold: Duration,
+    hold: HoldDown,
     /// How long frames may be on their way.
     drain: Duration,
     active: ActiveVlans,
@@ -125,6 +171,10 @@ pub struct Standby {
     told_held: bool,
     down: BTreeSet<LinkId>,
     up_since: BTreeMap<LinkId, Duration>,
+    /// Failures in a row.
+    failures: BTreeMap<LinkId, u32>,
+    /// Cables that have failed too often, until they have carried for their hold-down.
+    kept_out: BTreeSet<LinkId>,
     /// Cables for which hosts could not be stopped, and when that may be tried again.
     refused: BTreeMap<LinkId, Duration>,
     notices: VecDeque<StandbyNotice>,
@@ -138,12 +188,11 @@ struct Over {
 }
 
 impl Standby {
-    /// Prepares for the failures that a plan is ready for. `hold` is how long a cable must be alive again before hosts go
-    /// back; `drain`, how long frames may be on their way.
+    /// Prepares for the failures that a plan is ready for. `drain` is how long frames may be on their way.
     ///
     /// # Errors
     /// [`Unprepared`].
-    pub fn new(plan: &Plan, hold: Duration, drain: Duration) -> Result<Self, Unprepared> {
+    pub fn new(plan: &Plan, hold: HoldDown, drain: Duration) -> Result<Self, Unprepared> {
         let by_switch = plan.policy.tagging == Tagging::Switch;
         if !plan.topology.has_standby_ports() {
             match &plan.failover {
@@ -181,6 +230,8 @@ impl Standby {
             told_held: true,
             down: BTreeSet::new(),
             up_since: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            kept_out: BTreeSet::new(),
             refused: BTreeMap::new(),
             notices: VecDeque::new(),
         })
@@ -191,6 +242,12 @@ impl Standby {
     pub fn prepared(&self) -> (usize, usize) {
         let careful = self.overs.keys().filter(|link| !self.is_free(**link)).count();
         (self.overs.len(), careful)
+    }
+
+    /// Takes that an earlier standby kept cables out, after so many failures in a row each. Their hold-down begins anew.
+    pub fn keep_out(&mut self, failures: &BTreeMap<LinkId, u32>) {
+        self.failures.extend(failures);
+        self.kept_out.extend(failures.keys().filter(|link| self.overs.contains_key(link)));
     }
 
     /// Takes up what an earlier standby left: `found[host]` is what each host's port has, `dead` the cables that are down.
@@ -262,13 +319,18 @@ impl Standby {
             let link = LinkId::new(index);
             match health {
                 LinkHealth::Down => {
-                    self.up_since.remove(&link);
+                    let up_for = self.up_since.remove(&link).map(|since| now.saturating_sub(since));
                     if self.down.insert(link) {
                         self.tell_failure(link);
+                        self.count_failure(link, up_for);
                     }
                 }
                 LinkHealth::Up => {
-                    self.up_since.entry(link).or_insert(now);
+                    let since = *self.up_since.entry(link).or_insert(now);
+                    if self.kept_out.contains(&link) && now.saturating_sub(since) >= self.hold_down(link) {
+                        self.kept_out.remove(&link);
+                        self.notices.push_back(StandbyNotice::Admitted(link));
+                    }
                     if self.down.remove(&link) {
                         self.refused.remove(&link);
                         self.notices.push_back(StandbyNotice::Healed(link));
@@ -282,6 +344,24 @@ impl Standby {
         if self.way.is_empty() {
             self.decide(now, silent);
         }
+    }
+
+    /// Counts a failure of a cable that had carried for so long, if that is known, and decides whether it is kept out.
+    fn count_failure(&mut self, link: LinkId, up_for: Option<Duration>) {
+        let failures = self.failures.entry(link).or_default();
+        *failures = match up_for {
+            Some(up_for) if up_for >= self.hold.most.saturating_mul(2) => 1,
+            _ => failures.saturating_add(1),
+        };
+        let failures = *failures;
+        if failures > self.hold.limit && self.overs.contains_key(&link) {
+            self.kept_out.insert(link);
+            self.notices.push_back(StandbyNotice::KeptOut(link, failures, self.hold.after(failures)));
+        }
+    }
+
+    fn hold_down(&self, link: LinkId) -> Duration {
+        self.hold.after(self.failures.get(&link).copied().unwrap_or(0))
     }
 
     fn tell_failure(&mut self, link: LinkId) {
@@ -306,17 +386,21 @@ impl Standby {
 
     /// Chooses where to go while no change is under way.
     fn decide(&mut self, now: Duration, silent: &BTreeSet<SwitchId>) {
-        let candidate = self.down.iter().copied().find(|link| self.overs.contains_key(link));
+        let stored = |link: &LinkId| self.overs.contains_key(link);
+        let failed = self.down.iter().copied().find(stored);
+        let kept_out = |but: Option<LinkId>| self.kept_out.iter().copied().find(|link| Some(*link) != but);
         let target = match self.active {
             ActiveVlans::Backup(link) if self.down.contains(&link) => return,
-            ActiveVlans::Backup(link) => match (self.up_since.get(&link), candidate) {
+            ActiveVlans::Backup(link) => match (self.up_since.get(&link), failed) {
                 // Nobody knows what became of it.
                 (None, _) => return,
                 (Some(_), Some(other)) => ActiveVlans::Backup(other),
-                (Some(since), None) if now.saturating_sub(*since) >= self.hold => ActiveVlans::Planned,
+                (Some(since), None) if now.saturating_sub(*since) >= self.hold_down(link) => {
+                    kept_out(Some(link)).map_or(ActiveVlans::Planned, ActiveVlans::Backup)
+                }
                 (Some(_), None) => return,
             },
-            ActiveVlans::Planned => match candidate {
+            ActiveVlans::Planned => match failed.or_else(|| kept_out(None)) {
                 Some(link) => ActiveVlans::Backup(link),
                 None => return,
             },

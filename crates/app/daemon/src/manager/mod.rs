@@ -9,6 +9,7 @@
 
 mod around;
 mod deliveries;
+mod kept_out;
 mod maintenance;
 mod proposals;
 mod put_back;
@@ -41,7 +42,7 @@ use crate::{
         traffic::TrafficWindow,
     },
     documents::{
-        AuditEntry, Event, LinkStatus, Maintenance, ProposalState, Severity, Status, Target, TargetState, Way,
+        AuditEntry, Event, KeptOut, LinkStatus, Maintenance, ProposalState, Severity, Status, Target, TargetState, Way,
     },
     history::History,
 };
@@ -170,6 +171,8 @@ struct Inner {
     answering: BTreeSet<String>,
     /// The link for whose failure hosts have switched over, by the last poll.
     standing: Option<LinkId>,
+    /// Links that are kept out of use; in the archive as well.
+    kept_out: Vec<KeptOut>,
     /// Parts without which there was no plan, so that it is not tried again and again.
     hopeless: Option<Vec<String>>,
     look_at_once: bool,
@@ -221,6 +224,7 @@ impl Manager {
         inner.absent = inner.held.as_ref().map_or(Ok(None), |(held, _)| Absent::of(&archive, held))?.map(Arc::new);
         inner.target = target;
         inner.due_back = archive.due_back()?;
+        inner.kept_out = archive.kept_out()?;
         inner.post(archive.deliveries()?);
         let (stream, _) = tokio::sync::broadcast::channel(STREAM_MAX);
         Ok(Self {
@@ -423,6 +427,7 @@ impl Manager {
             report.diagnoses.iter().map(|diagnosis| condition(plan, report, diagnosis, (&marks, &config))).collect();
         conditions.extend(inner.decide_drift(now_s, plan, &report.diagnoses, &config, &marks));
         conditions.extend(inner.absent.iter().flat_map(|absent| absent.conditions(&inner.answering)));
+        conditions.extend(inner.flaps(&marks));
         inner.standing = standing(plan, report);
         inner.traffic.add(now_s, plan, &report.links);
         let kept = |kind: &str| !kinds::ALL.contains(&kind) || kind == kinds::RETURNED;
@@ -449,7 +454,9 @@ impl Manager {
             "failed" | "second" | "divided" | "waits" | "bond-down" | "duplicate" | "planned" | "full" => {
                 Severity::Critical
             }
-            "fault" | "waiting" | "stopped" | "disagreement" | "untagged" | "foreign" | "ended" => Severity::Warning,
+            "kept-out" | "fault" | "waiting" | "stopped" | "disagreement" | "untagged" | "foreign" | "ended" => {
+                Severity::Warning
+            }
             _ => Severity::Note,
         };
         let told = Condition {
@@ -543,6 +550,7 @@ impl Manager {
             polled_s: inner.looked.at_s,
             poll_took_s: inner.looked.took_s,
             links: inner.looked.links.clone(),
+            kept_out: inner.kept_out.clone(),
             events: inner.events.open().into_iter().cloned().collect(),
             proposals,
             maintenance,
