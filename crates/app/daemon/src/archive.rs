@@ -196,6 +196,36 @@ impl Archive {
         plan.map(Some).map_err(|error| misread(&error))
     }
 
+    /// The digests of all plans that are kept. Cost: a chunk of each is read.
+    pub fn plans(&self) -> Result<BTreeSet<String>, ArchiveError> {
+        let (mut digests, mut after) = (BTreeSet::new(), None);
+        while let Some((key, _)) = self.records.list("plan/", after.as_deref(), 1)?.pop() {
+            let Some(digest) = key.split('/').nth(1) else { break };
+            // Chunks have numbers, which sort before this.
+            after = Some(format!("plan/{digest}/~"));
+            digests.insert(digest.to_owned());
+        }
+        Ok(digests)
+    }
+
+    /// Forgets a plan.
+    pub fn forget_plan(&self, digest: &str) -> Result<(), ArchiveError> {
+        let prefix = format!("plan/{digest}/");
+        while let Some((key, _)) = self.records.list(&prefix, None, 1)?.pop() {
+            self.records.commit(&[], &[Change::delete(key)])?;
+        }
+        Ok(())
+    }
+
+    /// Forgets proposals, by number.
+    pub fn forget_proposals(&self, ids: &[u64]) -> Result<(), ArchiveError> {
+        for part in ids.chunks(CHANGES_MAX) {
+            let changes: Vec<Change> = part.iter().map(|id| Change::delete(key("proposal", *id))).collect();
+            self.records.commit(&[], &changes)?;
+        }
+        Ok(())
+    }
+
     /// Every proposal, oldest first.
     pub fn proposals(&self) -> Result<Vec<Proposal>, ArchiveError> {
         self.documents("proposal")

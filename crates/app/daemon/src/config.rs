@@ -8,7 +8,7 @@ use std::{
 };
 
 use controller::ConnectOptions;
-use records::{EtcdConfig, EtcdCredentials, EtcdTls};
+use records::{EtcdConfig, EtcdCredentials, EtcdHistory, EtcdTls};
 use rollout::standby::HoldDown;
 use serde::Deserialize;
 
@@ -67,6 +67,22 @@ pub struct StoreConfig {
     pub lease: f64,
     /// The daemon's name among the others; the machine's unless given.
     pub name: Option<String>,
+    /// Who removes superseded revisions from etcd's history.
+    pub history: HistoryKeeper,
+    /// Newest targets whose plans are kept, for a rollback.
+    pub keep_targets: usize,
+    /// Days for which closed proposals are kept that became none of these.
+    pub keep_days: u64,
+}
+
+/// Who compacts etcd's history, without which its files only grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HistoryKeeper {
+    /// The controller, of the whole cluster.
+    Compact,
+    /// The cluster itself, or whoever else uses it.
+    Leave,
 }
 
 /// Files of the API's certificate and its key, in PEM format.
@@ -194,6 +210,9 @@ impl Default for StoreConfig {
             password: None,
             lease: 3.0,
             name: None,
+            history: HistoryKeeper::Compact,
+            keep_targets: 50,
+            keep_days: 90,
         }
     }
 }
@@ -220,12 +239,17 @@ impl StoreConfig {
             (None, None) => None,
             _ => return Err("store: write user and password together; password names a file".to_owned()),
         };
+        let usual = EtcdConfig::default();
         Ok(Some(EtcdConfig {
             endpoints: self.etcd.clone(),
             prefix: self.prefix.clone(),
             tls: EtcdTls { ca_file: self.ca.clone(), client },
             credentials,
-            ..EtcdConfig::default()
+            history: match self.history {
+                HistoryKeeper::Compact => usual.history,
+                HistoryKeeper::Leave => EtcdHistory::Leave,
+            },
+            ..usual
         }))
     }
 }
@@ -329,6 +353,7 @@ impl Config {
             ("snmp.attempts", self.snmp.attempts as usize, 1, 1000),
             ("watch.flaps", self.watch.flaps as usize, 1, 1000),
             ("snmp.parallel", self.snmp.parallel, 1, 4096),
+            ("store.keep_targets", self.store.keep_targets, 1, 100_000),
             ("approval.needed", self.approval.needed, 1, 100),
         ];
         for (name, value, least, most) in counts {
@@ -442,6 +467,17 @@ mod tests {
     }
 
     #[test]
+    fn the_history_of_etcd_is_compacted_unless_it_is_to_be_left() {
+        let history = |text: &str| {
+            let config = Config::parse(&format!("[store]\netcd = [\"http://127.0.0.1:2379\"]\n{text}"));
+            config.expect("a configuration").store.cluster().expect("no files").expect("etcd").history
+        };
+        assert_eq!(history(""), EtcdConfig::default().history);
+        assert_ne!(history(""), EtcdHistory::Leave);
+        assert_eq!(history("history = \"leave\"\n"), EtcdHistory::Leave);
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_its_line_and_a_way_out() {
         for (text, expected) in [
             ("state = 7\n", "1: invalid type: integer `7`, expected path string"),
@@ -454,6 +490,8 @@ mod tests {
             ("listen = [\"localhost\"]\n", " listen: \"localhost\" is neither a path"),
             ("listen = [\"0.0.0.0:7433\"]\n", " listen: \"0.0.0.0:7433\" is reached from other machines"),
             ("listen = [\"https://[::]:7434\"]\n", " listen: \"https://[::]:7434\" needs a certificate: add [tls]"),
+            ("[store]\nkeep_targets = 0\n", " store.keep_targets = 0: write a number from 1 to 100000"),
+            ("[store]\nhistory = \"never\"\n", "2: unknown variant `never`, expected `compact` or `leave`"),
             ("[tls]\nkey = \"x\"\n", "1: missing field `certificate`"),
             ("listen = []\n", " listen names no address"),
             ("state = \"x\n", "1: "),

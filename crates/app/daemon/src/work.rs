@@ -115,7 +115,8 @@ fn watch(manager: &Manager, plan: &Arc<Plan>, reach: &Reach) {
         }
         while !manager.wait_for_job(MOMENT) {
             // Planning without what has failed takes a while, during which everything else goes on.
-            if let Err(error) = manager.propose_around().and_then(|()| manager.propose_for_traffic()) {
+            let proposed = manager.propose_around().and_then(|()| manager.propose_for_traffic());
+            if let Err(error) = proposed.and_then(|()| manager.forget_old()) {
                 manager.store_failed(&error);
                 manager.wait_for_job(AGAIN);
             }

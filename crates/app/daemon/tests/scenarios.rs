@@ -511,6 +511,7 @@ scenarios!(
     maintenance,
     moved_vm,
     newer_store,
+    old_plans,
     report_only,
     rollback,
     second_daemon,

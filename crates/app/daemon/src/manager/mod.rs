@@ -13,6 +13,7 @@ mod kept_out;
 mod maintenance;
 mod proposals;
 mod put_back;
+mod retention;
 mod traffic;
 
 use std::{
@@ -143,6 +144,8 @@ pub struct Manager {
     config: RwLock<Arc<Config>>,
     now_s: Box<dyn Fn() -> u64 + Send + Sync>,
     inner: Mutex<Inner>,
+    /// Held while a plan is kept for a proposal that is yet to name it, and while plans are forgotten.
+    keeping: Mutex<()>,
     /// Something is to be done, or looked at.
     due: Condvar,
     /// None where it could not be opened.
@@ -171,6 +174,8 @@ struct Inner {
     answering: BTreeSet<String>,
     /// The link for whose failure hosts have switched over, by the last poll.
     standing: Option<LinkId>,
+    /// When old plans and proposals were forgotten last.
+    forgot_s: Option<u64>,
     /// Links that are kept out of use; in the archive as well.
     kept_out: Vec<KeptOut>,
     /// Parts without which there was no plan, so that it is not tried again and again.
@@ -232,6 +237,7 @@ impl Manager {
             config: RwLock::new(Arc::new(config)),
             now_s,
             inner: Mutex::new(inner),
+            keeping: Mutex::default(),
             due: Condvar::new(),
             history: None,
             stream,
@@ -282,6 +288,10 @@ impl Manager {
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keeping(&self) -> MutexGuard<'_, ()> {
+        self.keeping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Switches that may have news, from now on; whoever was told before is not told any more.

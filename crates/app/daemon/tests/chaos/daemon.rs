@@ -140,7 +140,7 @@ fn poll(world: &mut World, manager: &Manager, plan: &Plan, goals: &[SwitchConfig
         };
         manager.saw_absent(absent.switches.iter().filter(answers).cloned().collect());
     }
-    if let Err(error) = manager.propose_around() {
+    if let Err(error) = manager.propose_around().and_then(|()| manager.forget_old()) {
         manager.store_failed(&error);
     }
     world.count("polls");
