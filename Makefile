@@ -84,6 +84,7 @@ soak: fuzz
 	ESPALIER_ETCD_FAULTS=60 ESPALIER_ETCD_TAKEOVERS=60 cargo test --release --locked -p records --test faults -- --nocapture
 	ESPALIERD_CHAOS=100000 cargo test --locked -p espalierd --test chaos -- --nocapture
 	ESPALIERD_FAULTS=200 cargo test --locked -p espalierd --test takeover -- --nocapture
+	ESPALIERD_FAULTS=200 cargo test --locked -p espalierd --test partitions -- --nocapture
 	ESPALIER_COMBINATIONS=1 cargo test --release --locked -p planner --test small_changes
 	ESPALIER_FREEZES=10000 cargo test --release --locked -p sim --test frozen
 	PROPTEST_CASES=20000 cargo test --release --locked -p fabric -p planner -p verify -p dialects -p rollout -p drivers

@@ -265,6 +265,9 @@ pub struct Status {
     pub poll_took_s: f64,
     /// Every link between switches, then those of hosts.
     pub links: Vec<LinkStatus>,
+    /// Links that are kept out of use, since they have failed too often in a row.
+    #[serde(default)]
+    pub kept_out: Vec<KeptOut>,
     /// Events that last.
     pub events: Vec<Event>,
     /// Open proposals.
@@ -275,6 +278,17 @@ pub struct Status {
     pub deliveries_pending: usize,
     /// Notifications that could not be delivered.
     pub deliveries_failed: usize,
+}
+
+/// A link that hosts do not return to until it has carried for its hold-down.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeptOut {
+    /// Its ends.
+    pub link: String,
+    /// Failures in a row.
+    pub failures: u32,
+    /// How long it must carry, in milliseconds.
+    pub hold_ms: u64,
 }
 
 /// A link as it was polled last.

@@ -138,6 +138,15 @@ fn standby_notice(plan: &Plan, notice: &StandbyNotice) -> Words {
             format!("{label} is down as well, and nothing is stored for two: mend either, or plan again")
         }),
         StandbyNotice::Healed(link) => of_link("healed", link, &|label| format!("{label} carries again")),
+        StandbyNotice::KeptOut(link, failures, hold) => of_link("kept-out", link, &|label| {
+            format!(
+                "{label} has failed {failures} times in a row: hosts return to it once it has carried for {} s",
+                hold.as_secs_f64()
+            )
+        }),
+        StandbyNotice::Admitted(link) => {
+            of_link("admitted", link, &|label| format!("{label} has carried for long enough to be used again"))
+        }
         StandbyNotice::Holds(ActiveVlans::Planned) => words("home", None, "all hosts send as the plan has it"),
         StandbyNotice::Holds(ActiveVlans::Backup(failure)) => {
             of_failure("over", failure, &|label| format!("hosts have switched over, away from {label}"))

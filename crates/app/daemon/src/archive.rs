@@ -7,7 +7,9 @@
 //!   proposal/N · event/N · delivery/N · maintenance/N · audit/N
 //!   deploy/…  ledger/…    what a deployment or an enrolment leaves for the next one (controller::Store)
 //!   put-back              switches that are to be put back to the plan
+//!   kept-out              links that are kept out of use
 //!   addresses             where learned addresses were last
+//!   probe                 written by each poll, so that a store which takes nothing any more is noticed
 //! ```
 
 use std::{
@@ -34,7 +36,7 @@ use thiserror::Error;
 
 use crate::{
     core::events::EventChange,
-    documents::{AuditEntry, Delivery, Event, Maintenance, Proposal, Target},
+    documents::{AuditEntry, Delivery, Event, KeptOut, Maintenance, Proposal, Target},
 };
 
 /// Bytes of a chunk of a plan: below what the smallest store takes.
@@ -48,6 +50,8 @@ const TARGET: &str = "target";
 const DELIVERIES: &str = "count/delivery";
 const ADDRESSES: &str = "addresses";
 const DUE_BACK: &str = "put-back";
+const KEPT_OUT: &str = "kept-out";
+const PROBE: &str = "probe";
 const JOURNAL: &str = "deploy/journal";
 const GENERATION: &str = "deploy/generation";
 const CLAIMS: &str = "deploy/claims";
@@ -192,6 +196,36 @@ impl Archive {
         plan.map(Some).map_err(|error| misread(&error))
     }
 
+    /// The digests of all plans that are kept. Cost: a chunk of each is read.
+    pub fn plans(&self) -> Result<BTreeSet<String>, ArchiveError> {
+        let (mut digests, mut after) = (BTreeSet::new(), None);
+        while let Some((key, _)) = self.records.list("plan/", after.as_deref(), 1)?.pop() {
+            let Some(digest) = key.split('/').nth(1) else { break };
+            // Chunks have numbers, which sort before this.
+            after = Some(format!("plan/{digest}/~"));
+            digests.insert(digest.to_owned());
+        }
+        Ok(digests)
+    }
+
+    /// Forgets a plan.
+    pub fn forget_plan(&self, digest: &str) -> Result<(), ArchiveError> {
+        let prefix = format!("plan/{digest}/");
+        while let Some((key, _)) = self.records.list(&prefix, None, 1)?.pop() {
+            self.records.commit(&[], &[Change::delete(key)])?;
+        }
+        Ok(())
+    }
+
+    /// Forgets proposals, by number.
+    pub fn forget_proposals(&self, ids: &[u64]) -> Result<(), ArchiveError> {
+        for part in ids.chunks(CHANGES_MAX) {
+            let changes: Vec<Change> = part.iter().map(|id| Change::delete(key("proposal", *id))).collect();
+            self.records.commit(&[], &changes)?;
+        }
+        Ok(())
+    }
+
     /// Every proposal, oldest first.
     pub fn proposals(&self) -> Result<Vec<Proposal>, ArchiveError> {
         self.documents("proposal")
@@ -321,6 +355,23 @@ impl Archive {
     /// Keeps which switches are to be put back.
     pub fn keep_due_back(&self, switches: &BTreeSet<String>) -> Result<(), ArchiveError> {
         self.records.commit(&[], &[Change::put(DUE_BACK, json(switches))])?;
+        Ok(())
+    }
+
+    /// Links that are kept out of use.
+    pub fn kept_out(&self) -> Result<Vec<KeptOut>, ArchiveError> {
+        Ok(self.document(KEPT_OUT)?.map(|(links, _)| links).unwrap_or_default())
+    }
+
+    /// Keeps which links are kept out of use.
+    pub fn keep_kept_out(&self, links: &[KeptOut]) -> Result<(), ArchiveError> {
+        self.records.commit(&[], &[Change::put(KEPT_OUT, json(&links))])?;
+        Ok(())
+    }
+
+    /// Writes something, which fails if nothing can be written.
+    pub fn probe(&self, at_s: u64) -> Result<(), ArchiveError> {
+        self.records.commit(&[], &[Change::put(PROBE, json(&at_s))])?;
         Ok(())
     }
 

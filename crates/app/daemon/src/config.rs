@@ -8,7 +8,8 @@ use std::{
 };
 
 use controller::ConnectOptions;
-use records::{EtcdConfig, EtcdCredentials, EtcdTls};
+use records::{EtcdConfig, EtcdCredentials, EtcdHistory, EtcdTls};
+use rollout::standby::HoldDown;
 use serde::Deserialize;
 
 use crate::{core::ladder::Ladder, documents::Severity};
@@ -66,6 +67,22 @@ pub struct StoreConfig {
     pub lease: f64,
     /// The daemon's name among the others; the machine's unless given.
     pub name: Option<String>,
+    /// Who removes superseded revisions from etcd's history.
+    pub history: HistoryKeeper,
+    /// Newest targets whose plans are kept, for a rollback.
+    pub keep_targets: usize,
+    /// Days for which closed proposals are kept that became none of these.
+    pub keep_days: u64,
+}
+
+/// Who compacts etcd's history, without which its files only grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HistoryKeeper {
+    /// The controller, of the whole cluster.
+    Compact,
+    /// The cluster itself, or whoever else uses it.
+    Leave,
 }
 
 /// Files of the API's certificate and its key, in PEM format.
@@ -106,6 +123,10 @@ pub struct WatchConfig {
     pub standby: f64,
     /// For how long a cable must carry again before hosts return to it.
     pub hold: f64,
+    /// Failures in a row beyond which each one doubles that.
+    pub flaps: u32,
+    /// For how long at most.
+    pub hold_max: f64,
     /// Seconds over which traffic is averaged before a plan for it is considered.
     pub traffic: f64,
     /// Tables of learned addresses.
@@ -189,6 +210,9 @@ impl Default for StoreConfig {
             password: None,
             lease: 3.0,
             name: None,
+            history: HistoryKeeper::Compact,
+            keep_targets: 50,
+            keep_days: 90,
         }
     }
 }
@@ -215,12 +239,17 @@ impl StoreConfig {
             (None, None) => None,
             _ => return Err("store: write user and password together; password names a file".to_owned()),
         };
+        let usual = EtcdConfig::default();
         Ok(Some(EtcdConfig {
             endpoints: self.etcd.clone(),
             prefix: self.prefix.clone(),
             tls: EtcdTls { ca_file: self.ca.clone(), client },
             credentials,
-            ..EtcdConfig::default()
+            history: match self.history {
+                HistoryKeeper::Compact => usual.history,
+                HistoryKeeper::Leave => EtcdHistory::Leave,
+            },
+            ..usual
         }))
     }
 }
@@ -239,10 +268,20 @@ impl Default for WatchConfig {
             traps: None,
             standby: 0.5,
             hold: 10.0,
+            flaps: HoldDown::LIMIT,
+            hold_max: HoldDown::MOST.as_secs_f64(),
             traffic: 600.0,
             addresses: 5.0,
             address_age: 300.0,
         }
+    }
+}
+
+impl WatchConfig {
+    /// For how long cables must carry again.
+    pub fn hold_down(&self) -> HoldDown {
+        let seconds = Duration::from_secs_f64;
+        HoldDown { least: seconds(self.hold), limit: self.flaps, most: seconds(self.hold_max) }
     }
 }
 
@@ -281,12 +320,24 @@ impl Config {
             let there: Vec<&str> = there.iter().map(|reaction| reaction.word()).collect();
             return Err(format!("ladder.{kind} = \"{}\": write {}", chosen.word(), there.join(" or ")));
         }
-        let WatchConfig { counters, tables, standby, hold, traffic, addresses, address_age, traps: _ } = self.watch;
+        let WatchConfig {
+            counters,
+            tables,
+            standby,
+            hold,
+            hold_max,
+            traffic,
+            addresses,
+            address_age,
+            traps: _,
+            flaps: _,
+        } = self.watch;
         let bounds = [
             ("watch.counters", counters, 1.0, 3600.0),
             ("watch.tables", tables, 1.0, 86_400.0),
             ("watch.standby", standby, 0.05, 60.0),
             ("watch.hold", hold, 0.0, 86_400.0),
+            ("watch.hold_max", hold_max, hold.max(1.0), 86_400.0),
             ("watch.traffic", traffic, 5.0, 86_400.0),
             ("watch.addresses", addresses, 0.1, 3600.0),
             ("watch.address_age", address_age, 1.0, 86_400.0),
@@ -300,7 +351,9 @@ impl Config {
         }
         let counts = [
             ("snmp.attempts", self.snmp.attempts as usize, 1, 1000),
+            ("watch.flaps", self.watch.flaps as usize, 1, 1000),
             ("snmp.parallel", self.snmp.parallel, 1, 4096),
+            ("store.keep_targets", self.store.keep_targets, 1, 100_000),
             ("approval.needed", self.approval.needed, 1, 100),
         ];
         for (name, value, least, most) in counts {
@@ -414,6 +467,17 @@ mod tests {
     }
 
     #[test]
+    fn the_history_of_etcd_is_compacted_unless_it_is_to_be_left() {
+        let history = |text: &str| {
+            let config = Config::parse(&format!("[store]\netcd = [\"http://127.0.0.1:2379\"]\n{text}"));
+            config.expect("a configuration").store.cluster().expect("no files").expect("etcd").history
+        };
+        assert_eq!(history(""), EtcdConfig::default().history);
+        assert_ne!(history(""), EtcdHistory::Leave);
+        assert_eq!(history("history = \"leave\"\n"), EtcdHistory::Leave);
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_its_line_and_a_way_out() {
         for (text, expected) in [
             ("state = 7\n", "1: invalid type: integer `7`, expected path string"),
@@ -421,9 +485,13 @@ mod tests {
             ("[ladder]\nunprotected = \"act\"\n", " ladder.unprotected = \"act\": write report or propose"),
             ("\n\nintervall = 3\n", "3: unknown field `intervall`"),
             ("[watch]\ncounters = 0.1\n", " watch.counters = 0.1: write a number of seconds from 1 to 3600"),
+            ("[watch]\nhold = 900\n", " watch.hold_max = 600: write a number of seconds from 900 to 86400"),
+            ("[watch]\nflaps = 0\n", " watch.flaps = 0: write a number from 1 to 1000"),
             ("listen = [\"localhost\"]\n", " listen: \"localhost\" is neither a path"),
             ("listen = [\"0.0.0.0:7433\"]\n", " listen: \"0.0.0.0:7433\" is reached from other machines"),
             ("listen = [\"https://[::]:7434\"]\n", " listen: \"https://[::]:7434\" needs a certificate: add [tls]"),
+            ("[store]\nkeep_targets = 0\n", " store.keep_targets = 0: write a number from 1 to 100000"),
+            ("[store]\nhistory = \"never\"\n", "2: unknown variant `never`, expected `compact` or `leave`"),
             ("[tls]\nkey = \"x\"\n", "1: missing field `certificate`"),
             ("listen = []\n", " listen names no address"),
             ("state = \"x\n", "1: "),

@@ -15,7 +15,7 @@ use std::{
 };
 
 use fabric::rng::Rng;
-use records::{EtcdRecords, FencedRecords, Records, SqliteRecords};
+use records::{EtcdConfig, EtcdRecords, FencedRecords, Records, RecordsError, SqliteRecords};
 use rustix::{
     fs::{FlockOperation, flock},
     io::Errno,
@@ -117,8 +117,10 @@ impl State {
             }
             Err(error) => return Err(in_folder(&error)),
         }
-        let written = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
-        written.map_err(|error| in_folder(&error))?;
+        // The lock is held all the same on a full disk, and stored answers need no file.
+        if let Err(error) = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id())) {
+            tracing::warn!("{}: {error}; make room on its disk", path.display());
+        }
         Ok(Self { folder: folder.to_owned(), _lock: lock })
     }
 
@@ -148,9 +150,7 @@ pub fn run(path: &Path) -> Result<(), String> {
         let store = Store { records: Arc::clone(&store) as Arc<dyn Records>, file: Some(store) };
         return control(path, checked, (&state, store), None, signals);
     };
-    let etcd = EtcdRecords::open(&cluster).map_err(|error| error.to_string())?;
-    let records: Arc<dyn Records> = Arc::new(etcd);
-    let Some(leadership) = stand_by(path, &checked, &records, &mut signals)? else { return Ok(()) };
+    let Some((records, leadership)) = stand_by(path, &checked, &cluster, &mut signals)? else { return Ok(()) };
     tracing::info!("holds the lease and is the controller");
     // Meanwhile the configuration may have changed.
     let checked = Checked::read(path)?;
@@ -158,13 +158,16 @@ pub fn run(path: &Path) -> Result<(), String> {
     control(path, checked, (&state, Store { records: fenced, file: None }), Some(leadership), signals)
 }
 
+/// The records of a cluster, and the lease that this daemon holds there.
+type Led = (Arc<dyn Records>, Leadership);
+
 /// Waits until this daemon is to be the controller; none if it is to end.
 fn stand_by(
     path: &Path,
     Checked { config, tls, .. }: &Checked,
-    records: &Arc<dyn Records>,
+    cluster: &EtcdConfig,
     signals: &mut Signals,
-) -> Result<Option<Leadership>, String> {
+) -> Result<Option<Led>, String> {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = config.store.name.clone().unwrap_or_else(|| host.trim().to_owned());
     let why = standby::Why::default();
@@ -194,9 +197,32 @@ fn stand_by(
         *why.write().unwrap_or_else(PoisonError::into_inner) = text;
     };
     let lease = (name.as_str(), Duration::from_secs_f64(config.store.lease));
-    let leadership = await_lease(records, lease, &mut is_over, &mut tell);
+    let Some(records) = open_cluster(cluster, &mut is_over, &mut tell)? else { return Ok(None) };
+    let leadership = await_lease(&records, lease, &mut is_over, &mut tell);
     drop(serving);
-    Ok(leadership)
+    Ok(leadership.map(|leadership| (records, leadership)))
+}
+
+/// Opens the records in a cluster, as soon as it can be reached; none if the daemon is to end before.
+fn open_cluster(
+    cluster: &EtcdConfig,
+    is_over: &mut dyn FnMut() -> bool,
+    tell: &mut dyn FnMut(Result<&str, &str>),
+) -> Result<Option<Arc<dyn Records>>, String> {
+    let mut is_told = false;
+    while !is_over() {
+        match EtcdRecords::open(cluster) {
+            Ok(records) => return Ok(Some(Arc::new(records))),
+            Err(error @ (RecordsError::EtcdUnreachable { .. } | RecordsError::Unknown { .. })) => {
+                if !is_told {
+                    tell(Err(&error.to_string()));
+                }
+                is_told = true;
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Ok(None)
 }
 
 fn places(config: &Config) -> Result<Vec<Listen>, String> {

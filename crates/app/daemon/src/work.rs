@@ -16,16 +16,16 @@ use std::{
 
 use controller::{
     AddressesMode, AddressesRequest, CancellationToken, ConnectOptions, DeployEvent, DeployRequest, DeployResult,
-    Error, Fabric, Monitor, StandbyRequest, Start, Store as _, Trial, Unconfirmable, Words, deploy,
+    Error, Fabric, Monitor, StandbyEvent, StandbyRequest, Start, Store as _, Trial, Unconfirmable, Words, deploy,
     deploy_words::{DeployEnd, DeployLines, WayOn, end_words},
     keep_addresses, stand_by,
 };
 use drivers::credentials::Keyring;
-use fabric::{HostId, Mac, Plan, VlanId};
+use fabric::{HostId, LinkId, Mac, Plan, VlanId};
 use rollout::{
     addresses::with_learned,
     deploy::{Outcome, Precedence, Reason},
-    standby::Standby,
+    standby::{HoldDown, Standby},
 };
 
 use crate::{
@@ -103,6 +103,8 @@ fn watch(manager: &Manager, plan: &Arc<Plan>, reach: &Reach) {
         scope.spawn(|| look(manager, plan, reach, &token));
         if ladder.stored == Reaction::Act && has_answers(plan) {
             scope.spawn(|| answer(manager, plan, reach, &token));
+        } else {
+            kept_out(manager, None);
         }
         if let Some(absent) = manager.absent() {
             let token = &token;
@@ -113,7 +115,8 @@ fn watch(manager: &Manager, plan: &Arc<Plan>, reach: &Reach) {
         }
         while !manager.wait_for_job(MOMENT) {
             // Planning without what has failed takes a while, during which everything else goes on.
-            if let Err(error) = manager.propose_around().and_then(|()| manager.propose_for_traffic()) {
+            let proposed = manager.propose_around().and_then(|()| manager.propose_for_traffic());
+            if let Err(error) = proposed.and_then(|()| manager.forget_old()) {
                 manager.store_failed(&error);
                 manager.wait_for_job(AGAIN);
             }
@@ -125,7 +128,7 @@ fn watch(manager: &Manager, plan: &Arc<Plan>, reach: &Reach) {
 }
 
 fn has_answers(plan: &Plan) -> bool {
-    Standby::new(plan, Duration::ZERO, DRAIN).is_ok()
+    Standby::new(plan, HoldDown::new(Duration::ZERO), DRAIN).is_ok()
 }
 
 /// Lets time pass, less if it is asked to stop.
@@ -167,6 +170,7 @@ fn look(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken
     let config = manager.config();
     let every = Duration::from_secs_f64(config.watch.counters);
     let mut monitor = Monitor::new(&with, &known, &fabric, Duration::from_secs_f64(config.watch.tables));
+    let learns = plan.topology.learning_hosts().next().is_some();
     while !token.is_cancelled() {
         monitor.begin_interval();
         let ((), took) = took(|| monitor.look());
@@ -174,7 +178,10 @@ fn look(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken
         if token.is_cancelled() {
             return;
         }
-        if let Err(error) = manager.saw(&with, &monitor.report(), took) {
+        if learns {
+            monitor.follow(plan, &known_addresses(manager, plan));
+        }
+        if let Err(error) = manager.saw(monitor.plan(), &monitor.report(), took) {
             manager.store_failed(&error);
         }
         // However many hints come, switches are not asked all the time.
@@ -219,11 +226,17 @@ fn known_addresses(manager: &Manager, plan: &Plan) -> BTreeMap<Mac, HostId> {
 fn answer(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken) {
     let watch = manager.config().watch.clone();
     let seconds = Duration::from_secs_f64;
-    let (interval, hold) = (seconds(watch.standby), seconds(watch.hold));
+    let (interval, hold) = (seconds(watch.standby), watch.hold_down());
     let hints = watch.traps.map(|_| Mutex::new(manager.hints()));
-    let request = StandbyRequest { plan, interval, hold, drain: DRAIN, hints: hints.as_ref() };
     while !token.is_cancelled() {
+        let kept_out = kept_out(manager, Some(plan));
+        let request = StandbyRequest { plan, interval, hold, kept_out: &kept_out, drain: DRAIN, hints: hints.as_ref() };
         let result = stand_by(&request, (&reach.keyring, &reach.options), token, &mut |event| {
+            if let StandbyEvent::Notice(notice) = &event {
+                if let Err(error) = manager.noticed(plan, notice) {
+                    manager.store_failed(&error);
+                }
+            }
             say(manager, "standby", &event.words(plan));
         });
         match result {
@@ -232,6 +245,14 @@ fn answer(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationTok
         }
         rest(token, AGAIN);
     }
+}
+
+/// The links of a plan that are kept out of use.
+fn kept_out(manager: &Manager, plan: Option<&Plan>) -> BTreeMap<LinkId, u32> {
+    manager.keep_out_of(plan).unwrap_or_else(|error| {
+        manager.store_failed(&error);
+        BTreeMap::new()
+    })
 }
 
 /// Enters addresses that ports learn.

@@ -7,8 +7,11 @@
 //!   > wait 4 of 4 switches hold the plan    until the status has a line with these words
 //!   > s0 cuts                               the cable at s0:p1 loses its carrier
 //! ```
-//! `BLESS=1` writes what is printed into the files.
+//! `config: ` begins a line of the configuration. `needs: small-disk` gives the daemon's state a disk of its own (root), `needs: clock` a
+//! wall clock of its own (a C compiler), `needs: etcd` a store in three members of etcd. `BLESS=1` writes what is printed into the files.
 
+#[path = "../../records/tests/common/mod.rs"]
+mod cluster;
 #[path = "../../cli/tests/closet/switches.rs"]
 mod switches;
 
@@ -21,25 +24,69 @@ use std::{
     time::{Duration, Instant},
 };
 
+use cluster::Cluster;
 use fabric::{
     FlowControl, Plan, Policy, Resilience, VlanId, VlanPool,
     format::{native::parse_native, plan::write_plan},
 };
-use switches::{Closet, Folder, ROOMY, ring};
+use nix::sched::{CloneFlags, unshare};
+use switches::{Closet, Folder, ROOMY, learning_ring, ring};
 
 /// How long something may take to show.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 struct Stage {
+    daemon: Option<Child>,
+    /// Gone before the folder.
+    _disk: Option<Disk>,
     folder: Folder,
     closet: Closet,
-    daemon: Option<Child>,
+    cluster: Option<Cluster>,
+    has_clock: bool,
     writes: usize,
 }
 
+/// A small disk, of which only this thread and what it starts know.
+struct Disk(PathBuf);
+
+impl Disk {
+    /// None, aloud, where it cannot be.
+    fn new(path: &Path) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() || unshare(CloneFlags::CLONE_NEWNS).is_err() {
+            println!("skipped: needs root");
+            return None;
+        }
+        fs::create_dir(path).expect("a fresh folder");
+        let run = |words: &[&str]| Command::new("mount").args(words).arg(path).status().expect("mount runs").success();
+        let is_private = Command::new("mount").args(["--make-rprivate", "/"]).status().expect("mount runs").success();
+        assert!(is_private && run(&["-t", "tmpfs", "-o", "size=4m,mode=700", "espalier"]), "a small disk");
+        Some(Self(path.to_owned()))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // It is gone with the thread in any case.
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
 impl Stage {
-    fn new(word: &str, config: &str) -> Self {
+    /// None, aloud, if this machine has not what the scenario needs.
+    fn new(word: &str, config: &str, needs: &[&str]) -> Option<Self> {
         let folder = Folder::new(&format!("daemon-{word}"));
+        let has = |what: &str| needs.contains(&what);
+        let disk = if has("small-disk") { Some(Disk::new(&folder.0.join("state"))?) } else { None };
+        let has_clock = has("clock");
+        if has_clock && !compile_clock(&folder.0) {
+            return None;
+        }
+        let cluster = if has("etcd") { Some(Cluster::start(3)?) } else { None };
+        let mut store = String::new();
+        if let Some(cluster) = &cluster {
+            drop(cluster.open(&cluster.config()));
+            store = format!("[store]\netcd = {:?}\nname = \"d\"\n", cluster.endpoints());
+        }
         let closet = Closet::open(ROOMY);
         folder.prepare(&ring());
         let path = folder.0.display();
@@ -47,12 +94,12 @@ impl Stage {
             "espalierd.toml",
             &format!(
                 "state = \"{path}/state\"\ncredentials = \"{path}/credentials.toml\"\nlisten = [\"{path}/socket\"]\n\n\
-                 [snmp]\nport = {}\ntimeout = 0.3\nattempts = 3\n\n\
+                 {store}[snmp]\nport = {}\ntimeout = 0.3\nattempts = 3\n\n\
                  [watch]\ncounters = 1\ntables = 1\nstandby = 0.05\nhold = 0.5\n{config}",
                 closet.port
             ),
         );
-        Self { folder, closet, daemon: None, writes: 0 }
+        Some(Self { daemon: None, _disk: disk, folder, closet, cluster, has_clock, writes: 0 })
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -71,13 +118,12 @@ impl Stage {
 
     fn start(&mut self) -> String {
         let log = fs::File::options().create(true).append(true).open(self.file("log")).expect("a file");
-        let mut daemon = Command::new(env!("CARGO_BIN_EXE_espalierd"))
-            .args(["run", "--config", "espalierd.toml"])
-            .current_dir(&self.folder.0)
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .expect("the program runs");
+        let mut daemon = Command::new(env!("CARGO_BIN_EXE_espalierd"));
+        daemon.args(["run", "--config", "espalierd.toml"]).current_dir(&self.folder.0);
+        if self.has_clock {
+            daemon.env("LD_PRELOAD", self.file("clock.so")).env("WALL_CLOCK_SHIFT", self.file("shift"));
+        }
+        let mut daemon = daemon.stdout(Stdio::null()).stderr(log).spawn().expect("the program runs");
         let since = Instant::now();
         while !self.espalierd(&["targets".to_owned()]).status.success() {
             if daemon.try_wait().expect("a process").is_some() {
@@ -147,6 +193,10 @@ impl Stage {
                 self.wait(&["proposals".to_owned(), "--all".to_owned()], rest());
                 String::new()
             }
+            "wait-events" => {
+                self.wait(&["events".to_owned()], rest());
+                String::new()
+            }
             "wait-log" => {
                 let since = Instant::now();
                 while !self.log().contains(rest()) {
@@ -161,6 +211,45 @@ impl Stage {
                 while self.closet.unanswered[number].load(Ordering::SeqCst) == 0 {
                     assert!(since.elapsed() < WAIT_MAX, "nobody asks {}: {}", words[1], self.log());
                     thread::sleep(Duration::from_millis(5));
+                }
+                String::new()
+            }
+            // The daemon ends by itself.
+            "wait-end" => {
+                let mut daemon = self.daemon.take().expect("it was started");
+                let since = Instant::now();
+                loop {
+                    if let Some(ended) = daemon.try_wait().expect("a process") {
+                        let last = self.log().lines().last().unwrap_or_default().to_owned();
+                        return format!("{}\n? {}\n", without_head(&last), ended.code().expect("it ends by itself"));
+                    }
+                    assert!(since.elapsed() < WAIT_MAX, "the daemon goes on: {}", self.log());
+                    thread::sleep(Duration::from_millis(20));
+                }
+            }
+            "fill-disk" => {
+                let mut file = fs::File::create(self.file("state/filling")).expect("a file");
+                let full = std::io::copy(&mut std::io::repeat(0), &mut file).expect_err("it is small");
+                assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+                String::new()
+            }
+            "make-room" => {
+                fs::remove_file(self.file("state/filling")).expect("it is there");
+                String::new()
+            }
+            // Sets the daemon's wall clock on, or back.
+            "clock" => {
+                let hours: i64 = words[1].parse().expect("hours");
+                fs::write(self.file("shift"), (3600 * hours).to_string()).expect("it can be written");
+                String::new()
+            }
+            "etcd" => {
+                let cluster = self.cluster.as_mut().expect("needs: etcd");
+                let member = words[2].parse().expect("a number");
+                match words[1].as_str() {
+                    "kill" => cluster.kill(member),
+                    "run" => cluster.run(member),
+                    word => panic!("nobody knows {word:?}"),
                 }
                 String::new()
             }
@@ -269,10 +358,14 @@ fn words_of(line: &str) -> Vec<String> {
 
 /// Writes a plan of the ring.
 fn plan(path: &Path, options: &[String]) {
-    let topology = parse_native("ring.yaml", &ring()).expect("a topology");
+    let is_learning = options.contains(&"--learned".to_owned());
+    let text = if is_learning { learning_ring() } else { ring() };
+    let topology = parse_native("ring.yaml", &text).expect("a topology");
     let mut policy = Policy { flow_control: FlowControl::None, ..Policy::default() };
     for pair in options.chunks(2) {
         match (pair[0].as_str(), pair[1].as_str()) {
+            // Of the hosts h1 and h3.
+            ("--learned", "addresses") => {}
             ("--resilience", "1") => policy.resilience = Resilience::OneLink,
             ("--vlans", from) => {
                 let first = VlanId::new(from.parse().expect("a number")).expect("a VLAN");
@@ -285,6 +378,23 @@ fn plan(path: &Path, options: &[String]) {
     let mut text = Vec::new();
     write_plan(&plan, &mut text).expect("a plan");
     fs::write(path, text).expect("it can be written");
+}
+
+/// Compiles what shifts the daemon's wall clock; false, aloud, without a compiler.
+fn compile_clock(folder: &Path) -> bool {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/clock.c");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o", "clock.so"]).arg(source).arg("-ldl").current_dir(folder);
+    match compiler.status() {
+        Ok(status) => assert!(status.success(), "clock.c does not compile"),
+        Err(_) => println!("skipped: needs a C compiler (tools/setup build)"),
+    }
+    folder.join("clock.so").exists()
+}
+
+/// A line of the log without its moment.
+fn without_head(line: &str) -> &str {
+    line.split_once(' ').map_or(line, |(_, rest)| rest.trim_start())
 }
 
 /// Text without what differs from run to run: moments, digests, folders, generations, durations.
@@ -328,14 +438,22 @@ fn scenario(word: &str) {
     let text = fs::read_to_string(&path).expect("a scenario");
     let config: String =
         text.lines().filter_map(|line| line.strip_prefix("config: ")).map(|line| format!("{line}\n")).collect();
-    let mut stage = Stage::new(word, &config);
+    let needs: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("needs: ")).collect();
+    let Some(mut stage) = Stage::new(word, &config, &needs) else { return };
+    let members = stage.cluster.as_ref().map_or_else(Vec::new, Cluster::endpoints);
     let mut played = String::new();
     for line in text.lines() {
         if let Some(command) = line.strip_prefix("> ") {
             played.push_str(&format!("{line}\n"));
-            let told = stage.play(command);
+            let told = (0..).zip(&members).fold(stage.play(command), |told, (number, endpoint)| {
+                told.replace(endpoint, &format!("http://member-{number}"))
+            });
             played.push_str(&masked(&told, &stage.folder.0));
-        } else if line.starts_with('#') || line.starts_with("config: ") || line.is_empty() {
+        } else if line.starts_with('#')
+            || line.starts_with("config: ")
+            || line.starts_with("needs: ")
+            || line.is_empty()
+        {
             played.push_str(&format!("{line}\n"));
         }
     }
@@ -373,26 +491,34 @@ scenarios!(
     author_forbidden,
     backup,
     bad_configuration,
+    clock_jump,
     dead_switch,
     dead_switch_returns,
     dead_switch_stored,
+    disk_full,
     drift_reported,
     drift_twice,
     drift_while_a_cable_is_down,
+    etcd_minority,
     failed_deployment,
     failing_receiver,
     first_plan,
     flapping_cable,
+    kept_out,
     killed_deployment,
+    learned_addresses,
     lost_store,
     maintenance,
+    moved_vm,
     newer_store,
+    old_plans,
     report_only,
     rollback,
     second_daemon,
     silent_switch,
     stale_proposal,
     stored_answer,
+    switch_replaced,
     two_must_approve,
     unchanged_restart,
     unprotected_cable,

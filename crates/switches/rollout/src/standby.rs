@@ -30,6 +30,49 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// How long nobody is stopped after that did not work.
 const STOP_AGAIN: Duration = Duration::from_secs(60);
 
+/// How long a cable must carry again before hosts go back to it. One that fails over and over is kept out of use for longer and longer.
+///
+/// ```text
+///   failures in a row    1      …  limit   limit + 1   limit + 2   …
+///   hold-down            least  …  least   2 · least   4 · least   … most
+/// ```
+/// Failures are in a row as long as the cable has not carried for twice `most` between two of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldDown {
+    /// After a failure.
+    pub least: Duration,
+    /// Failures in a row beyond which a cable is kept out of use.
+    pub limit: u32,
+    /// At most.
+    pub most: Duration,
+}
+
+impl HoldDown {
+    /// The limit unless another one is given.
+    pub const LIMIT: u32 = 3;
+    /// The longest unless another one is given.
+    pub const MOST: Duration = Duration::from_secs(600);
+    /// What is doubled, if the shortest is shorter.
+    const DOUBLED_LEAST: Duration = Duration::from_secs(1);
+
+    /// This one, with the limit and the longest that are usual.
+    pub fn new(least: Duration) -> Self {
+        Self { least, limit: Self::LIMIT, most: Self::MOST.max(least) }
+    }
+
+    /// After so many failures in a row.
+    pub fn after(self, failures: u32) -> Duration {
+        match failures.saturating_sub(self.limit) {
+            0 => self.least,
+            beyond => {
+                let doubled =
+                    2_u32.checked_pow(beyond).and_then(|times| self.least.max(Self::DOUBLED_LEAST).checked_mul(times));
+                doubled.map_or(self.most, |doubled| doubled.min(self.most)).max(self.least)
+            }
+        }
+    }
+}
+
 /// What is known of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkHealth {
@@ -67,6 +110,10 @@ pub enum StandbyNotice {
     Second(Failure),
     /// A cable is alive again.
     Healed(LinkId),
+    /// A cable has failed so often in a row that hosts do not go back to it until it has carried for so long.
+    KeptOut(LinkId, u32, Duration),
+    /// A cable that was kept out has carried for long enough.
+    Admitted(LinkId),
     /// Every switch that answers holds this.
     Holds(ActiveVlans),
     /// Hosts have to be stopped for a moment, for this failure, and this switch does not answer: everything stays as it is.
@@ -124,7 +171,7 @@ pub struct Standby {
     dead: BTreeSet<SwitchId>,
     dividing: BTreeSet<LinkId>,
     /// How long what failed must be alive before hosts go back.
-    hold: Duration,
+    hold: HoldDown,
     /// How long frames may be on their way.
     drain: Duration,
     active: ActiveVlans,
@@ -144,6 +191,10 @@ pub struct Standby {
     told_held: bool,
     down: BTreeSet<LinkId>,
     up_since: BTreeMap<LinkId, Duration>,
+    /// Failures in a row.
+    failures: BTreeMap<LinkId, u32>,
+    /// Cables that have failed too often, until they have carried for their hold-down.
+    kept_out: BTreeSet<LinkId>,
     /// Failures for which hosts could not be stopped, and when that may be tried again.
     refused: BTreeMap<Failure, Duration>,
     notices: VecDeque<StandbyNotice>,
@@ -157,12 +208,11 @@ struct Over {
 }
 
 impl Standby {
-    /// Prepares for the failures that a plan is ready for. `hold` is how long a cable must be alive again before hosts go
-    /// back; `drain`, how long frames may be on their way.
+    /// Prepares for the failures that a plan is ready for. `drain` is how long frames may be on their way.
     ///
     /// # Errors
     /// [`Unprepared`].
-    pub fn new(plan: &Plan, hold: Duration, drain: Duration) -> Result<Self, Unprepared> {
+    pub fn new(plan: &Plan, hold: HoldDown, drain: Duration) -> Result<Self, Unprepared> {
         let by_switch = plan.policy.tagging == Tagging::Switch;
         if !plan.topology.has_standby_ports() {
             match &plan.failover {
@@ -207,6 +257,8 @@ impl Standby {
             told_held: true,
             down: BTreeSet::new(),
             up_since: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            kept_out: BTreeSet::new(),
             refused: BTreeMap::new(),
             notices: VecDeque::new(),
         })
@@ -217,6 +269,12 @@ impl Standby {
     pub fn prepared(&self) -> Prepared {
         let stopped = self.overs.keys().filter(|failure| !self.is_free(**failure)).count();
         Prepared { links: self.overs.len() - self.cables.len(), switches: self.cables.len(), stopped }
+    }
+
+    /// Takes that an earlier standby kept cables out, after so many failures in a row each. Their hold-down begins anew.
+    pub fn keep_out(&mut self, failures: &BTreeMap<LinkId, u32>) {
+        self.failures.extend(failures);
+        self.kept_out.extend(failures.keys().filter(|link| self.overs.contains_key(&Failure::Link(**link))));
     }
 
     /// Takes up what an earlier standby left: `found[host]` is what each host's port has, `dead` the cables that are down.
@@ -293,13 +351,18 @@ impl Standby {
             let link = LinkId::new(index);
             match health {
                 LinkHealth::Down => {
-                    self.up_since.remove(&link);
+                    let up_for = self.up_since.remove(&link).map(|since| now.saturating_sub(since));
                     if self.down.insert(link) {
-                        died.push(link);
+                        died.push((link, up_for));
                     }
                 }
                 LinkHealth::Up => {
-                    self.up_since.entry(link).or_insert(now);
+                    let since = *self.up_since.entry(link).or_insert(now);
+                    if self.kept_out.contains(&link) && now.saturating_sub(since) >= self.hold_down(Failure::Link(link))
+                    {
+                        self.kept_out.remove(&link);
+                        self.notices.push_back(StandbyNotice::Admitted(link));
+                    }
                     if self.down.remove(&link) {
                         self.refused.remove(&Failure::Link(link));
                         self.notices.push_back(StandbyNotice::Healed(link));
@@ -314,12 +377,15 @@ impl Standby {
         let dead: BTreeSet<SwitchId> =
             self.cables.iter().filter(|(_, links)| is_dead(links)).map(|(switch, _)| *switch).collect();
         let died_with = |link: &LinkId| dead.iter().any(|switch| self.cables[switch].contains(link));
-        died.retain(|link| !died_with(link));
+        died.retain(|(link, _)| !died_with(link));
         let newly: BTreeSet<SwitchId> = dead.difference(&self.dead).copied().collect();
         self.refused.retain(|failure, _| !matches!(failure, Failure::Switch(switch) if !dead.contains(switch)));
         self.dead = dead;
         newly.iter().for_each(|switch| self.tell_failed_switch(*switch));
-        died.into_iter().for_each(|link| self.tell_failure(link));
+        for (link, up_for) in died {
+            self.tell_failure(link);
+            self.count_failure(link, up_for);
+        }
         self.turn_back(now, &newly);
         if self.way.is_empty() {
             self.decide(now, silent);
@@ -351,6 +417,29 @@ impl Standby {
         self.notices.push_back(notice);
     }
 
+    /// Counts a failure of a cable that had carried for so long, if that is known, and decides whether it is kept out.
+    fn count_failure(&mut self, link: LinkId, up_for: Option<Duration>) {
+        let failures = self.failures.entry(link).or_default();
+        *failures = match up_for {
+            Some(up_for) if up_for >= self.hold.most.saturating_mul(2) => 1,
+            _ => failures.saturating_add(1),
+        };
+        let failures = *failures;
+        if failures > self.hold.limit && self.overs.contains_key(&Failure::Link(link)) {
+            self.kept_out.insert(link);
+            self.notices.push_back(StandbyNotice::KeptOut(link, failures, self.hold.after(failures)));
+        }
+    }
+
+    /// How long what failed must be alive before hosts go back. Failures of a switch are not counted.
+    fn hold_down(&self, failure: Failure) -> Duration {
+        let count = match failure {
+            Failure::Link(link) => self.failures.get(&link).copied().unwrap_or(0),
+            Failure::Switch(_) => 0,
+        };
+        self.hold.after(count)
+    }
+
     fn tell_failure(&mut self, link: LinkId) {
         let failure = Failure::Link(link);
         let busy = match self.target_of_way() {
@@ -374,9 +463,12 @@ impl Standby {
 
     /// Chooses where to go while no change is under way.
     fn decide(&mut self, now: Duration, silent: &BTreeSet<SwitchId>) {
-        let candidate = self.candidate();
+        let failed = self.candidate();
+        let kept_out = |but: Option<Failure>| {
+            self.kept_out.iter().map(|link| Failure::Link(*link)).find(|failure| Some(*failure) != but)
+        };
         let target = match self.active {
-            ActiveVlans::Backup(failure) if self.has_failed(failure) => match candidate {
+            ActiveVlans::Backup(failure) if self.has_failed(failure) => match failed {
                 Some(wider @ Failure::Switch(switch)) if self.is_cable_of(failure, switch) => {
                     ActiveVlans::Backup(wider)
                 }
@@ -385,16 +477,16 @@ impl Standby {
             ActiveVlans::Backup(failure) => {
                 // Nobody may know what became of it.
                 let Some(since) = self.alive_since(failure) else { return };
-                let is_over = now.saturating_sub(since) >= self.hold;
-                match (failure, candidate) {
+                let is_over = now.saturating_sub(since) >= self.hold_down(failure);
+                match (failure, failed) {
                     // A switch comes back cable by cable.
                     (Failure::Switch(switch), Some(other)) if self.is_cable_of(other, switch) && !is_over => return,
                     (_, Some(other)) => ActiveVlans::Backup(other),
-                    (_, None) if is_over => ActiveVlans::Planned,
+                    (_, None) if is_over => kept_out(Some(failure)).map_or(ActiveVlans::Planned, ActiveVlans::Backup),
                     (_, None) => return,
                 }
             }
-            ActiveVlans::Planned => match candidate {
+            ActiveVlans::Planned => match failed.or_else(|| kept_out(None)) {
                 Some(failure) => ActiveVlans::Backup(failure),
                 None => return,
             },

@@ -369,7 +369,7 @@ fn an_answer_that_is_in_force_in_part_is_said_so() {
 
 #[test]
 fn the_answer_to_a_dead_switch_is_no_difference() {
-    let plan = plan("torus 3x3", Resilience::OneSwitch);
+    let plan = plan("torus 4x4", Resilience::OneSwitch);
     let failover = plan.failover.as_ref().expect("resilience");
     // One that moves other hosts than any cable's.
     let is_distinct = |over: &&fabric::SwitchOver| {

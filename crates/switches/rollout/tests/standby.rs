@@ -13,7 +13,7 @@ use fabric::{
     rng::Rng,
 };
 use proptest::prelude::*;
-use rollout::standby::{ActiveVlans, LinkHealth, Standby, StandbyNotice, Unprepared, link_health};
+use rollout::standby::{ActiveVlans, HoldDown, LinkHealth, Standby, StandbyNotice, Unprepared, link_health};
 
 const TICK: Duration = Duration::from_millis(250);
 const HOLD: Duration = Duration::from_secs(5);
@@ -189,7 +189,8 @@ fn stored(plan: &Plan, failure: Failure) -> Vec<Option<VlanId>> {
 fn each_cable_is_left_and_taken_again() {
     let plan = ready("torus 3x3", Policy::default());
     for (link, _) in overs(&plan) {
-        let (mut standby, mut fabric) = (Standby::new(&plan, HOLD, DRAIN).expect("ready"), Fabric::new(&plan));
+        let (mut standby, mut fabric) =
+            (Standby::new(&plan, HoldDown::new(HOLD), DRAIN).expect("ready"), Fabric::new(&plan));
         let home = fabric.pvid.clone();
         assert!(fabric.turn(&mut standby, &BTreeSet::new()).is_empty());
         fabric.dead.insert(link);
@@ -229,7 +230,8 @@ fn each_switch_is_left_and_taken_again() {
                 continue;
             }
             let links = failure.links(&plan.topology);
-            let (mut standby, mut fabric) = (Standby::new(&plan, HOLD, DRAIN).expect("ready"), Fabric::new(&plan));
+            let (mut standby, mut fabric) =
+                (Standby::new(&plan, HoldDown::new(HOLD), DRAIN).expect("ready"), Fabric::new(&plan));
             let home = fabric.pvid.clone();
             let mut notices = Vec::new();
             for (turn, link) in links.iter().enumerate() {
@@ -281,7 +283,8 @@ fn each_switch_is_left_and_taken_again() {
 fn a_cable_that_flaps_does_not_move_hosts_twice() {
     let plan = ready("torus 3x3", Policy::default());
     let link = overs(&plan)[0].0;
-    let (mut standby, mut fabric) = (Standby::new(&plan, HOLD, DRAIN).expect("ready"), Fabric::new(&plan));
+    let (mut standby, mut fabric) =
+        (Standby::new(&plan, HoldDown::new(HOLD), DRAIN).expect("ready"), Fabric::new(&plan));
     let mut moved = 0;
     for tick in 0..80 {
         if tick % 4 == 0 && !fabric.dead.remove(&link) {
@@ -295,10 +298,85 @@ fn a_cable_that_flaps_does_not_move_hosts_twice() {
 }
 
 #[test]
+fn a_cable_that_fails_again_and_again_is_kept_out_for_longer_and_longer() {
+    let plan = ready("torus 3x3", Policy::default());
+    let link = overs(&plan)[0].0;
+    let hold = HoldDown { least: HOLD, limit: 2, most: 8 * HOLD };
+    let (mut standby, mut fabric) = (Standby::new(&plan, hold, DRAIN).expect("ready"), Fabric::new(&plan));
+    let home = fabric.pvid.clone();
+    let nobody = BTreeSet::new();
+    let (mut waited, mut kept_out) = (Vec::new(), Vec::new());
+    for _ in 0..6 {
+        fabric.dead.insert(link);
+        let mut notices = Vec::new();
+        for _ in 0..12 {
+            notices.extend(fabric.turn(&mut standby, &nobody));
+        }
+        assert_eq!(standby.active(), ActiveVlans::Backup(Failure::Link(link)));
+        fabric.dead.clear();
+        let since = fabric.now;
+        while standby.active() == ActiveVlans::Backup(Failure::Link(link)) {
+            assert_ne!(fabric.pvid, home, "hosts stay away from it");
+            notices.extend(fabric.turn(&mut standby, &nobody));
+        }
+        waited.push((fabric.now - since).as_secs());
+        while fabric.pvid != home {
+            notices.extend(fabric.turn(&mut standby, &nobody));
+        }
+        kept_out.extend(notices.iter().filter_map(|notice| match notice {
+            StandbyNotice::KeptOut(_, failures, hold) => Some((*failures, hold.as_secs())),
+            _ => None,
+        }));
+        let admitted = notices.iter().filter(|notice| **notice == StandbyNotice::Admitted(link)).count();
+        assert_eq!(admitted, usize::from(waited.len() > 2), "{notices:?}");
+    }
+    assert_eq!(waited, [5, 5, 10, 20, 40, 40]);
+    assert_eq!(kept_out, [(3, 10), (4, 20), (5, 40), (6, 40)]);
+    // Once it has carried for twice the longest hold-down, it begins anew.
+    fabric.now += 2 * hold.most;
+    fabric.turn(&mut standby, &nobody);
+    fabric.dead.insert(link);
+    let notices = fabric.turn(&mut standby, &nobody);
+    assert_eq!(notices.first(), Some(&StandbyNotice::Failed(Failure::Link(link))));
+    assert!(!notices.iter().any(|notice| matches!(notice, StandbyNotice::KeptOut(..))));
+}
+
+#[test]
+fn a_cable_that_is_kept_out_is_not_used_while_another_answer_ends_or_another_standby_begins() {
+    let plan = ready("torus 3x3", Policy::default());
+    let (flapping, other) = (overs(&plan)[0].0, overs(&plan)[5].0);
+    let nobody = BTreeSet::new();
+    let hold = HoldDown { least: HOLD, limit: 2, most: 100 * HOLD };
+    let (mut standby, mut fabric) = (Standby::new(&plan, hold, DRAIN).expect("ready"), Fabric::new(&plan));
+    standby.keep_out(&BTreeMap::from([(flapping, 5)]));
+    // It carries, and is kept out all the same.
+    for _ in 0..12 {
+        fabric.turn(&mut standby, &nobody);
+    }
+    assert_eq!(standby.active(), ActiveVlans::Backup(Failure::Link(flapping)));
+    // What is dead is worse.
+    fabric.dead.insert(other);
+    for _ in 0..24 {
+        fabric.turn(&mut standby, &nobody);
+    }
+    assert_eq!(standby.active(), ActiveVlans::Backup(Failure::Link(other)));
+    fabric.dead.clear();
+    for _ in 0..40 {
+        fabric.turn(&mut standby, &nobody);
+    }
+    assert_eq!(standby.active(), ActiveVlans::Backup(Failure::Link(flapping)));
+    for _ in 0..4 * 40 {
+        fabric.turn(&mut standby, &nobody);
+    }
+    assert_eq!(standby.active(), ActiveVlans::Planned);
+}
+
+#[test]
 fn a_second_failure_is_said_and_waits_for_the_first_to_heal() {
     let plan = ready("torus 3x3", Policy::default());
     let (first, second) = (overs(&plan)[0].0, overs(&plan)[5].0);
-    let (mut standby, mut fabric) = (Standby::new(&plan, HOLD, DRAIN).expect("ready"), Fabric::new(&plan));
+    let (mut standby, mut fabric) =
+        (Standby::new(&plan, HoldDown::new(HOLD), DRAIN).expect("ready"), Fabric::new(&plan));
     fabric.dead.insert(first);
     for _ in 0..12 {
         fabric.turn(&mut standby, &BTreeSet::new());
@@ -319,13 +397,13 @@ fn what_an_earlier_standby_left_is_taken_up() {
     let plan = ready("torus 3x3", Policy::default());
     let link = overs(&plan)[2].0;
     let mut fabric = Fabric::new(&plan);
-    let mut first = Standby::new(&plan, HOLD, DRAIN).expect("ready");
+    let mut first = Standby::new(&plan, HoldDown::new(HOLD), DRAIN).expect("ready");
     fabric.dead.insert(link);
     for _ in 0..12 {
         fabric.turn(&mut first, &BTreeSet::new());
     }
     let take_up = |fabric: &Fabric| {
-        let mut second = Standby::new(&plan, HOLD, DRAIN).expect("ready");
+        let mut second = Standby::new(&plan, HoldDown::new(HOLD), DRAIN).expect("ready");
         second.take_up(&fabric.pvid, &fabric.dead)
     };
     assert_eq!(take_up(&fabric), Ok(ActiveVlans::Backup(Failure::Link(link))));
@@ -342,7 +420,7 @@ fn plans_without_anything_stored_are_refused() {
     let plan = |tagging, resilience| {
         planner::plan(&topology, &Policy { tagging, resilience, ..Policy::default() }, None).expect("a plan")
     };
-    let refusal = |plan: Plan| Standby::new(&plan, HOLD, DRAIN).err();
+    let refusal = |plan: Plan| Standby::new(&plan, HoldDown::new(HOLD), DRAIN).err();
     assert_eq!(refusal(plan(Tagging::Switch, Resilience::None)), Some(Unprepared::NothingStored));
     assert_eq!(refusal(plan(Tagging::Source, Resilience::OneLink)), Some(Unprepared::HostsChoose));
     assert_eq!(refusal(plan(Tagging::Pair, Resilience::OneLink)), Some(Unprepared::HostsChoose));
@@ -422,7 +500,7 @@ proptest! {
     #[test]
     fn nothing_freezes_and_all_comes_right(which in any::<prop::sample::Index>(), seed in any::<u64>()) {
         let plan = which.get(plans());
-        let (mut standby, mut fabric) = (Standby::new(plan, HOLD, DRAIN).expect("ready"), Fabric::new(plan));
+        let (mut standby, mut fabric) = (Standby::new(plan, HoldDown::new(HOLD), DRAIN).expect("ready"), Fabric::new(plan));
         let mut rng = Rng::new(seed);
         let home = fabric.pvid.clone();
         let failures: Vec<Failure> =
@@ -455,7 +533,7 @@ proptest! {
                 5 => deaf.clear(),
                 // Whoever carries things out is killed, and starts again.
                 6 if fabric.silent.is_empty() => {
-                    standby = Standby::new(plan, HOLD, DRAIN).expect("ready");
+                    standby = Standby::new(plan, HoldDown::new(HOLD), DRAIN).expect("ready");
                     standby.take_up(&fabric.pvid, &fabric.dead).expect("what a standby left");
                 }
                 _ => {}

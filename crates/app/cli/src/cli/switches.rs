@@ -226,7 +226,8 @@ pub(crate) struct Standby {
     /// How often each switch is looked at, in seconds.
     #[arg(long, value_name = "S", default_value_t = 0.5, value_parser = real(0.05..=60.0))]
     pub(crate) interval: f64,
-    /// How long a cable must carry again before hosts go back, in seconds.
+    /// How long a cable must carry again before hosts go back, in seconds; twice as long after each failure in a row beyond the
+    /// third, up to 600.
     #[arg(long, value_name = "S", default_value_t = 10.0, value_parser = real(0.0..=86_400.0))]
     pub(crate) hold: f64,
     /// How long frames may be on their way, in seconds: for so long hosts are stopped where a switch-over asks for it.

@@ -1,11 +1,11 @@
 //! `espalier standby`: when a cable dies, hosts switch over as the plan stored.
 
-use std::{process::ExitCode, time::Duration};
+use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
 use anyhow::Result;
 use controller::{StandbyRequest, StandbyResult, stand_by};
 use fabric::format::plan::ReadMode;
-use rollout::standby::Standby;
+use rollout::standby::{HoldDown, Standby};
 
 use super::{Output, event_log::EventLog, interrupt::Interrupt, reach};
 use crate::{
@@ -19,7 +19,8 @@ pub(super) fn run(args: &cli::Standby, output: Output) -> Result<ExitCode> {
     let request = StandbyRequest {
         plan: &plan,
         interval: seconds("--interval", args.interval, 0.05..=60.0)?,
-        hold: seconds("--hold", args.hold, 0.0..=86_400.0)?,
+        hold: HoldDown::new(seconds("--hold", args.hold, 0.0..=86_400.0)?),
+        kept_out: &BTreeMap::new(),
         drain: seconds("--drain", args.drain, 0.05..=60.0)?,
         hints: None,
     };

@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    net::UdpSocket,
+    net::{SocketAddr, UdpSocket},
     path::PathBuf,
     sync::{
         Arc, Mutex,
@@ -19,7 +19,7 @@ use bridge_mib::{
     index::{FdbRow, Neighbour},
     objects::q_bridge,
 };
-use fabric::{Mac, rng::Rng};
+use fabric::{Mac, VlanId, rng::Rng};
 use snmp::{
     Credentials, Patience, Session, UdpLink, Value,
     wire::{AuthProtocol, Keys, PrivacyProtocol},
@@ -42,11 +42,31 @@ pub(crate) const LIMITS: Limits = Limits {
     pfc_classes: 0,
 };
 
+/// The network of the switches' addresses, on the loopback interface.
+const LOOPBACK: [u8; 3] = [127, 0, 7];
+
+/// What is told of each configuration that a switch has applied.
+pub(crate) type Watch = Arc<dyn Fn(usize, &Config) + Send + Sync>;
+
+/// The ring, in which two hosts are hypervisors whose addresses are learned.
+pub(crate) fn learning_ring() -> String {
+    let at = |host: u8| format!("port: \"s{host}:p3\"");
+    let learn = |text: String, host: u8| {
+        text.replace(&at(host), &format!("{}, addresses: learned, addresses-max: 2", at(host)))
+    };
+    [1, 3].into_iter().fold(ring(), learn)
+}
+
 /// A ring of four switches with a host each.
 pub(crate) fn ring() -> String {
+    ring_in(LOOPBACK)
+}
+
+/// The same, with management addresses of this network.
+pub(crate) fn ring_in([a, b, c]: [u8; 3]) -> String {
     let mut text = String::from("switches:\n");
     for n in 0..4 {
-        text.push_str(&format!("  s{n}: {{mgmt: 127.0.7.{}}}\n", n + 1));
+        text.push_str(&format!("  s{n}: {{mgmt: {a}.{b}.{c}.{}}}\n", n + 1));
     }
     text.push_str("links:\n");
     for n in 0..4 {
@@ -66,10 +86,48 @@ struct Cabling {
     cut: BTreeSet<u8>,
     /// Switches whose plugs in `p1` and `p2` are exchanged.
     crossed: BTreeSet<u8>,
+    /// `boxes[switch]`: how often it has been replaced by another one.
+    boxes: [u8; 4],
+    /// `heard[switch]`: addresses that send behind its `p3`, beside the host of the topology.
+    heard: [BTreeSet<Mac>; 4],
+    /// `forwarding[switch]`.
+    forwarding: [Forwarding; 4],
+}
+
+/// Where a switch forwards broadcasts.
+#[derive(Default)]
+struct Forwarding {
+    /// The VLAN of untagged frames that enter by `p3`.
+    host: Option<VlanId>,
+    /// VLANs that pass `p1` and `p2`.
+    ring: [BTreeSet<VlanId>; 2],
+}
+
+impl Cabling {
+    /// The port by which a switch hears broadcasts from behind a switch's `p3`, in their VLAN.
+    fn hears(&self, number: usize, from: usize) -> Option<(VlanId, u32)> {
+        let vlan = self.forwarding[from].host?;
+        if number == from {
+            return Some((vlan, 3));
+        }
+        let passes = |switch: usize, port: usize| self.forwarding[switch].ring[port - 1].contains(&vlan);
+        // Onward from `p1` to the next one's `p2`, or back.
+        [(1, 2, 1), (2, 1, 3)].into_iter().find_map(|(port, far, step)| {
+            let mut way = (0..4).map(|hops| (from + hops * step) % 4).take_while(|switch| *switch != number);
+            let arrives = way.all(|switch| passes(switch, port) && passes((switch + step) % 4, far));
+            arrives.then_some((vlan, far as u32))
+        })
+    }
+}
+
+/// The chassis of a switch, which a replacement does not share.
+fn chassis(number: u8, replaced: u8) -> Mac {
+    Mac::new([2, 0, 0, 1 + replaced, number, 0])
 }
 
 /// Four switches, each with an address of its own.
 pub(crate) struct Closet {
+    network: [u8; 3],
     pub(crate) port: u16,
     pub(crate) silent: Vec<Arc<AtomicBool>>,
     /// `unanswered[switch]`: requests that came while it was silent.
@@ -91,17 +149,22 @@ impl Closet {
 
     /// `kinds[switch]`: what stands before the number in a port's name.
     pub(crate) fn open_with(limits: Limits, kinds: [&'static str; 4]) -> Self {
-        let bind = |address: String| UdpSocket::bind(&address);
+        Self::open_in(LOOPBACK, limits, kinds, None)
+    }
+
+    /// The same, at addresses 1 to 4 of a network that this machine has.
+    pub(crate) fn open_in(network: [u8; 3], limits: Limits, kinds: [&'static str; 4], watch: Option<&Watch>) -> Self {
+        let [a, b, c] = network;
+        let bind = |host: u8, port: u16| UdpSocket::bind(SocketAddr::from(([a, b, c, host], port)));
         // A port that is free on all four.
         let (port, sockets) = (0..100)
             .find_map(|_| {
-                let first = bind("127.0.7.1:0".to_owned()).ok()?;
+                let first = bind(1, 0).ok()?;
                 let port = first.local_addr().ok()?.port();
-                let others =
-                    (2..=4).map(|n| bind(format!("127.0.7.{n}:{port}"))).collect::<Result<Vec<_>, _>>().ok()?;
+                let others = (2..=4).map(|n| bind(n, port)).collect::<Result<Vec<_>, _>>().ok()?;
                 Some((port, [first].into_iter().chain(others).collect::<Vec<_>>()))
             })
-            .expect("a port is free on four loopback addresses");
+            .expect("a port is free on four addresses");
         let stop = Arc::new(AtomicBool::new(false));
         let flags = || -> Vec<Arc<AtomicBool>> { (0..4).map(|_| Arc::default()).collect() };
         let (silent, traps, freezes, storms) = (flags(), flags(), flags(), flags());
@@ -113,12 +176,13 @@ impl Closet {
             let (trap, freeze) = (Arc::clone(&traps[at]), Arc::clone(&freezes[at]));
             let (storm, open, turns) = (Arc::clone(&storms[at]), false, Rng::new(u64::from(number)));
             let (writes, cabling) = (Arc::clone(&writes), Arc::clone(&cabling));
-            let ring = Ring { number, trap, freeze, silent: Arc::clone(&silent), storm, open, turns, writes, cabling };
+            let (silent_too, watch) = (Arc::clone(&silent), watch.cloned());
+            let ring = Ring { number, trap, freeze, silent: silent_too, storm, open, turns, writes, cabling, watch };
             let lost = Arc::clone(&unanswered[at]);
             thread::spawn(move || serve(socket, ring, limits, kinds[at], &stop, (&silent, &lost)))
         });
         let agents = agents.collect();
-        Self { port, silent, unanswered, writes, cabling, traps, freezes, storms, stop, agents }
+        Self { network, port, silent, unanswered, writes, cabling, traps, freezes, storms, stop, agents }
     }
 
     pub(crate) fn do_it(&self, deed: &str) {
@@ -128,12 +192,22 @@ impl Closet {
             ["silent"] => self.silent[number].store(true, Ordering::SeqCst),
             [how @ ("cuts" | "mends" | "crosses" | "uncrosses")] => {
                 let mut cabling = self.cabling.lock().expect("nobody panics with it");
-                let (number, Cabling { cut, crossed }) = (number as u8, &mut *cabling);
+                let (number, Cabling { cut, crossed, .. }) = (number as u8, &mut *cabling);
                 match *how {
                     "cuts" => cut.insert(number),
                     "mends" => cut.remove(&number),
                     "crosses" => crossed.insert(number),
                     _ => crossed.remove(&number),
+                };
+            }
+            ["replaced"] => self.cabling.lock().expect("nobody panics with it").boxes[number] += 1,
+            [how @ ("hears" | "forgets"), address] => {
+                let address = address.parse().expect("an address");
+                let heard = &mut self.cabling.lock().expect("nobody panics with it").heard[number];
+                if *how == "hears" {
+                    heard.insert(address)
+                } else {
+                    heard.remove(&address)
                 };
             }
             ["storms"] => self.storms[number].store(true, Ordering::SeqCst),
@@ -143,7 +217,8 @@ impl Closet {
             ["speaks"] => self.silent[number].store(false, Ordering::SeqCst),
             [object, "=", value] => {
                 let port = object.strip_prefix("dot1qPvid.").and_then(|port| port.parse().ok()).expect("a PVID");
-                let link = UdpLink::open(([127, 0, 7, number as u8 + 1], self.port).into()).expect("a socket");
+                let [a, b, c] = self.network;
+                let link = UdpLink::open(([a, b, c, number as u8 + 1], self.port).into()).expect("a socket");
                 let word = Credentials::Community("private".to_owned());
                 let mut session = Session::new(link, word, Patience::default(), 7 << 40);
                 let value = Value::Gauge32(value.parse().expect("a number"));
@@ -172,17 +247,38 @@ fn serve(
     stop: &AtomicBool,
     (silent, unanswered): (&AtomicBool, &AtomicUsize),
 ) {
+    let replaced = || ring.cabling.lock().expect("nobody panics with it").boxes[usize::from(ring.number)];
+    while !stop.load(Ordering::SeqCst) {
+        let this = replaced();
+        let mut server = boot(socket.try_clone().expect("a socket"), (ring.clone(), this), limits, kind);
+        while !stop.load(Ordering::SeqCst) && replaced() == this {
+            if silent.load(Ordering::SeqCst) {
+                let mut lost = [0; 2048];
+                if server.socket().recv(&mut lost).is_ok() {
+                    unanswered.fetch_add(1, Ordering::SeqCst);
+                }
+                thread::sleep(Duration::from_millis(5));
+            } else {
+                server.step(Duration::from_millis(50)).expect("a socket");
+            }
+        }
+    }
+}
+
+/// A switch as it comes out of its box.
+fn boot(socket: UdpSocket, (ring, replaced): (Ring, u8), limits: Limits, kind: &str) -> Server<Switch<Ring>> {
     let number = ring.number;
-    let engine_id = [0x80, 0, 0x1f, 0x88, 4, b's', number];
+    let engine_id = [0x80, 0, 0x1f, 0x88, 4, b's', number, replaced];
+    let [a, b, c, d, e, _] = chassis(number, replaced).octets();
     let port = |port: u32| PortFacts {
         name: format!("{kind}{port}"),
         if_index: 100 + port,
-        mac: Mac::new([2, 0, 0, 1, number, port as u8]),
+        mac: Mac::new([a, b, c, d, e, port as u8]),
         kind: PortKind::Own,
     };
     let facts = Facts {
         description: "Wiredrawer 4, version 3".to_owned(),
-        address: Mac::new([2, 0, 0, 1, number, 0]),
+        address: chassis(number, replaced),
         ports: (1..=PORTS).map(port).collect(),
         limits,
     };
@@ -199,21 +295,11 @@ fn serve(
     };
     // Links have been up for a while: neighbours that are not heard are not there.
     let since = Instant::now().checked_sub(Duration::from_secs(60)).unwrap_or_else(Instant::now);
-    let mut server = Server::new(Engine::new(switch, access, &engine_id, 1), socket, since);
-    while !stop.load(Ordering::SeqCst) {
-        if silent.load(Ordering::SeqCst) {
-            let mut lost = [0; 2048];
-            if server.socket().recv(&mut lost).is_ok() {
-                unanswered.fetch_add(1, Ordering::SeqCst);
-            }
-            thread::sleep(Duration::from_millis(5));
-        } else {
-            server.step(Duration::from_millis(50)).expect("a socket");
-        }
-    }
+    Server::new(Engine::new(switch, access, &engine_id, 1), socket, since)
 }
 
 /// A plane that forwards nothing, and hears the switches before and behind it in the ring.
+#[derive(Clone)]
 struct Ring {
     number: u8,
     /// Whether it falls silent once its first port has been shut.
@@ -228,13 +314,15 @@ struct Ring {
     turns: Rng,
     writes: Arc<AtomicUsize>,
     cabling: Arc<Mutex<Cabling>>,
+    watch: Option<Watch>,
 }
 
 impl DataPlane for Ring {
     fn observe(&mut self, up_cs: u32, sensors: &mut Sensors) {
+        let cabling = self.cabling.lock().expect("nobody panics with it");
         let speaker = |number: u8, port: u8| NeighbourInfo {
             chassis_subtype: LldpChassisSubtype::Mac,
-            chassis_id: vec![2, 0, 0, 1, number, 0],
+            chassis_id: chassis(number, cabling.boxes[usize::from(number)]).octets().to_vec(),
             port_subtype: LldpPortSubtype::Name,
             port_id: format!("p{port}").into_bytes(),
             port_description: Vec::new(),
@@ -245,7 +333,6 @@ impl DataPlane for Ring {
         };
         let row = |local_port: u32| Neighbour { time_mark: 0, local_port, index: 1 };
         let before = (self.number + 3) % 4;
-        let cabling = self.cabling.lock().expect("nobody panics with it");
         let [next, back] = [(self.number, (self.number + 1) % 4, 2), (before, before, 1)];
         let is_crossed = |number: u8| cabling.crossed.contains(&number);
         let by_port = if is_crossed(self.number) { [back, next] } else { [next, back] };
@@ -263,8 +350,13 @@ impl DataPlane for Ring {
                 (sensor.oper, sensor.changed_cs, sensors.neighbours.changed_cs) = (oper, up_cs, up_cs);
             }
         }
-        drop(cabling);
         sensors.learned.clear();
+        for (from, heard) in cabling.heard.iter().enumerate() {
+            let Some((vlan, port)) = cabling.hears(usize::from(self.number), from) else { continue };
+            let row = |mac: &Mac| (FdbRow { fdb: u32::from(vlan.get()), mac: *mac }, port);
+            sensors.learned.extend(heard.iter().map(row));
+        }
+        drop(cabling);
         if self.open && self.storm.load(Ordering::SeqCst) {
             sensors.learned.insert(FdbRow { fdb: 2, mac: Mac::local(77) }, [1, 2][self.turns.below(2)]);
         }
@@ -272,7 +364,18 @@ impl DataPlane for Ring {
 
     fn apply(&mut self, config: &Config, _: &[Change]) -> Result<(), Refused> {
         self.writes.fetch_add(1, Ordering::SeqCst);
+        if let Some(watch) = &self.watch {
+            watch(usize::from(self.number), config);
+        }
         self.open = config.ports[..3].iter().all(|port| port.admin == IfStatus::Up);
+        let passes = |port: u32| {
+            let is_up = config.ports[port as usize - 1].admin == IfStatus::Up;
+            let members = config.active_vlans().filter(move |(_, vlan)| is_up && vlan.egress.contains(port));
+            members.map(|(vlan, _)| vlan).collect()
+        };
+        let host = self.open.then_some(config.ports[2].pvid);
+        self.cabling.lock().expect("nobody panics with it").forwarding[usize::from(self.number)] =
+            Forwarding { host, ring: [passes(1), passes(2)] };
         let is_shut = config.ports[0].admin == IfStatus::Down;
         if (is_shut && self.trap.swap(false, Ordering::SeqCst)) || self.freeze.swap(false, Ordering::SeqCst) {
             self.silent.store(true, Ordering::SeqCst);

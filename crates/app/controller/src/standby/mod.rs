@@ -11,7 +11,7 @@
 mod tracker;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{self, RecvTimeoutError},
@@ -22,10 +22,10 @@ use std::{
 
 use cancel::Cancel;
 use drivers::{credentials::Keyring, snmp::Glance};
-use fabric::{HostId, Plan, SwitchId};
+use fabric::{HostId, LinkId, Plan, SwitchId};
 use rollout::{
     bonds::{BondNotice, Bonds, bond_addresses},
-    standby::{ActiveVlans, Prepared, Pvid, Standby, StandbyNotice, Unprepared},
+    standby::{ActiveVlans, HoldDown, Prepared, Pvid, Standby, StandbyNotice, Unprepared},
 };
 use switch_model::{
     Entries,
@@ -51,7 +51,9 @@ pub struct StandbyRequest<'a> {
     /// How often each switch is looked at.
     pub interval: Duration,
     /// How long a link must be up again before hosts return to the plan's VLANs.
-    pub hold: Duration,
+    pub hold: HoldDown,
+    /// Links that were kept out before, and after how many failures in a row each.
+    pub kept_out: &'a BTreeMap<LinkId, u32>,
     /// How long frames may still be under way after their senders have been stopped.
     pub drain: Duration,
     /// Switches that may have news, such as those that sent a trap: they are looked at without waiting for the interval.
@@ -110,10 +112,11 @@ pub fn stand_by(
     events: &mut (dyn FnMut(StandbyEvent) + '_),
 ) -> Result<StandbyResult, Error> {
     let plan = request.plan;
-    let standby = match Standby::new(plan, request.hold, request.drain) {
+    let mut standby = match Standby::new(plan, request.hold, request.drain) {
         Ok(standby) => standby,
         Err(why) => return Ok(StandbyResult::Unprepared(why)),
     };
+    standby.keep_out(request.kept_out);
     let fabric = Fabric::of(plan, keyring, options, Cancel::default())?;
     let mut waits = |switch, fault| events(StandbyEvent::Waits(switch, fault));
     let Some(found) = start(plan, &fabric, token, &mut waits) else { return Ok(StandbyResult::Interrupted) };

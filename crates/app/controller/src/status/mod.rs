@@ -8,6 +8,7 @@
 mod load;
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     time::{Duration, Instant},
 };
@@ -15,7 +16,7 @@ use std::{
 use drivers::snmp::{Pulse, PulseColumns};
 use fabric::{HostId, Mac, Plan, SwitchId, VlanSet};
 use rollout::{
-    addresses::complete,
+    addresses::{complete, with_learned},
     bonds::take_bonds,
     diagnose::{Cause, Diagnosis, PortSight, Sight, Urgency, diagnose},
 };
@@ -31,10 +32,18 @@ use crate::{
 
 pub use self::load::LinkLoad;
 
+/// For how long after a learned address came, went or moved its entries may be on their way to switches.
+const SETTLING: Duration = Duration::from_secs(10);
+
 /// The switches of a plan, and what is known of each.
 pub struct Monitor<'a> {
-    plan: &'a Plan,
-    known: &'a BTreeMap<Mac, HostId>,
+    plan: Cow<'a, Plan>,
+    /// Learned addresses that the plan has.
+    known: Cow<'a, BTreeMap<Mac, HostId>>,
+    /// All that have been learned.
+    learned: BTreeMap<Mac, HostId>,
+    /// Those that are left out of account, or were there before, and since when.
+    unsettled: BTreeMap<Mac, Instant>,
     fabric: &'a Fabric<'a>,
     goals: Vec<SwitchConfig>,
     vlans: VlanSet,
@@ -71,7 +80,36 @@ impl<'a> Monitor<'a> {
         let unknown = |_| Attended { reached: None, columns: PulseColumns::default(), pulse: None, tables: None };
         let switches: Vec<Attended> = plan.topology.switches().iter().map(unknown).collect();
         let before = vec![None; switches.len()];
-        Self { plan, known, fabric, goals, vlans, full_every, switches, before }
+        let learned = known.clone();
+        let (plan, known, unsettled) = (Cow::Borrowed(plan), Cow::Borrowed(known), BTreeMap::new());
+        Self { plan, known, learned, unsettled, fabric, goals, vlans, full_every, switches, before }
+    }
+
+    /// Takes which addresses have been learned by now; `base` is the plan without any. An address that came, went or moved is left out
+    /// of account until every switch has been read [`SETTLING`] later: its entries are on their way until then.
+    pub fn follow(&mut self, base: &Plan, learned: &BTreeMap<Mac, HostId>) {
+        let now = Instant::now();
+        let is_as_before = |mac: &Mac| self.learned.get(mac) == learned.get(mac);
+        let changed = self.learned.keys().chain(learned.keys()).filter(|mac| !is_as_before(mac));
+        self.unsettled.extend(changed.map(|mac| (*mac, now)));
+        self.learned.clone_from(learned);
+        let reads = self.switches.iter().filter_map(|switch| switch.tables.as_ref()).map(|tables| tables.read_at);
+        let oldest = reads.min();
+        self.unsettled.retain(|_, at| oldest.is_none_or(|oldest| oldest < *at + SETTLING));
+        let settled: BTreeMap<Mac, HostId> = (learned.iter())
+            .filter(|(mac, _)| !self.unsettled.contains_key(mac))
+            .map(|(mac, host)| (*mac, *host))
+            .collect();
+        if settled != *self.known {
+            self.plan = Cow::Owned(with_learned(base, &settled));
+            self.goals = goals(&self.plan);
+            self.known = Cow::Owned(settled);
+        }
+    }
+
+    /// The plan that switches are compared with, with the addresses that were learned.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     /// Reads what has changed on every switch; connects again to those that did not answer before.
@@ -113,16 +151,20 @@ impl<'a> Monitor<'a> {
         // What a switch has learned is as good as an entry, and a bond that has failed over is as the plan stored it.
         let held = |switch: &Attended| switch.tables.as_ref().map(|tables| tables.config.clone());
         let mut held: Vec<Option<SwitchConfig>> = self.switches.iter().map(held).collect();
-        complete(self.plan, self.known, &mut held);
-        let active = take_bonds(self.plan, &mut held);
+        complete(&self.plan, &self.known, &mut held);
+        let active = take_bonds(&self.plan, &mut held);
+        if !self.unsettled.is_empty() {
+            let is_settled = |mac: &Mac| !self.unsettled.contains_key(mac);
+            held.iter_mut().flatten().for_each(|config| config.entries.retain(|(_, mac), _| is_settled(mac)));
+        }
         for (sight, config) in seen.iter_mut().zip(&held) {
             if let (Ok(sight), Some(config)) = (sight, config) {
                 sight.config.entries.clone_from(&config.entries);
             }
         }
         StatusReport {
-            diagnoses: diagnose(self.plan, &goals_while(self.plan, &active), &seen),
-            links: link_loads(self.plan, &self.before, &self.counts()),
+            diagnoses: diagnose(&self.plan, &goals_while(&self.plan, &active), &seen),
+            links: link_loads(&self.plan, &self.before, &self.counts()),
             ages: ages.collect(),
             seen,
         }

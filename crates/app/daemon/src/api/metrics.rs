@@ -1,6 +1,6 @@
 //! Metrics for Prometheus, made anew from the status at each scrape.
 //!
-//! Cardinality: three series for each link, one for each severity of events, and twelve others.
+//! Cardinality: three series for each link, one for each severity of events, and thirteen others.
 
 use std::sync::atomic::AtomicU64;
 
@@ -50,6 +50,7 @@ pub fn metrics(status: &Status) -> String {
     number("target_deployed", "Whether the switches hold the target", f64::from(u8::from(is_deployed)));
     number("switches", "Switches of the target's plan", status.switches as f64);
     number("switches_as_planned", "Switches that answer and hold the plan", status.as_planned as f64);
+    number("links_kept_out", "Links that are kept out of use, since they flap", status.kept_out.len() as f64);
     number("proposals_open", "Proposals that wait for approval", status.proposals.len() as f64);
     number("maintenance", "Maintenance marks in force", status.maintenance.len() as f64);
     number("deliveries_pending", "Notifications that are to be delivered", status.deliveries_pending as f64);

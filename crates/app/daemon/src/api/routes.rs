@@ -147,7 +147,14 @@ async fn blocking<T: Send + 'static>(
     shared: Arc<Shared>,
     work: impl FnOnce(&Manager) -> Result<T, Refused> + Send + 'static,
 ) -> Result<T, Refusal> {
-    let done = tokio::task::spawn_blocking(move || work(&shared.manager)).await;
+    let worked = move || {
+        let done = work(&shared.manager);
+        if let Err(Refused::Archive(error)) = &done {
+            shared.manager.store_failed(error);
+        }
+        done
+    };
+    let done = tokio::task::spawn_blocking(worked).await;
     let done = done.map_err(|error| Refusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
     Ok(done?)
 }

@@ -7,5 +7,6 @@ pub mod events;
 pub mod ladder;
 pub mod parts;
 pub mod propose;
+pub mod retention;
 pub mod standing;
 pub mod traffic;

@@ -173,6 +173,7 @@ impl Manager {
 
     /// Makes and proposes a plan that does without some parts; `before` are those that the target does without.
     fn make_around(&self, omission: Omission, before: &[String]) -> Result<(), Refused> {
+        let _keeping = self.keeping();
         let gone = |what: &str| Refused::NotFound(format!("plan {what} is not kept any more"));
         let base = self.archive.plan(&omission.base)?.ok_or_else(|| gone(super::short(&omission.base)))?;
         let held = self.inner().held.clone().ok_or_else(|| gone("at hand"))?.1;

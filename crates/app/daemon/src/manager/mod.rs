@@ -9,9 +9,11 @@
 
 mod around;
 mod deliveries;
+mod kept_out;
 mod maintenance;
 mod proposals;
 mod put_back;
+mod retention;
 mod traffic;
 
 use std::{
@@ -41,7 +43,7 @@ use crate::{
         traffic::TrafficWindow,
     },
     documents::{
-        AuditEntry, Event, LinkStatus, Maintenance, ProposalState, Severity, Status, Target, TargetState, Way,
+        AuditEntry, Event, KeptOut, LinkStatus, Maintenance, ProposalState, Severity, Status, Target, TargetState, Way,
     },
     history::History,
 };
@@ -142,6 +144,8 @@ pub struct Manager {
     config: RwLock<Arc<Config>>,
     now_s: Box<dyn Fn() -> u64 + Send + Sync>,
     inner: Mutex<Inner>,
+    /// Held while a plan is kept for a proposal that is yet to name it, and while plans are forgotten.
+    keeping: Mutex<()>,
     /// Something is to be done, or looked at.
     due: Condvar,
     /// None where it could not be opened.
@@ -170,6 +174,10 @@ struct Inner {
     answering: BTreeSet<String>,
     /// The link for whose failure hosts have switched over, by the last poll.
     standing: Option<Failure>,
+    /// When old plans and proposals were forgotten last.
+    forgot_s: Option<u64>,
+    /// Links that are kept out of use; in the archive as well.
+    kept_out: Vec<KeptOut>,
     /// Parts without which there was no plan, so that it is not tried again and again.
     hopeless: Option<Vec<String>>,
     look_at_once: bool,
@@ -221,6 +229,7 @@ impl Manager {
         inner.absent = inner.held.as_ref().map_or(Ok(None), |(held, _)| Absent::of(&archive, held))?.map(Arc::new);
         inner.target = target;
         inner.due_back = archive.due_back()?;
+        inner.kept_out = archive.kept_out()?;
         inner.post(archive.deliveries()?);
         let (stream, _) = tokio::sync::broadcast::channel(STREAM_MAX);
         Ok(Self {
@@ -228,6 +237,7 @@ impl Manager {
             config: RwLock::new(Arc::new(config)),
             now_s,
             inner: Mutex::new(inner),
+            keeping: Mutex::default(),
             due: Condvar::new(),
             history: None,
             stream,
@@ -278,6 +288,10 @@ impl Manager {
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keeping(&self) -> MutexGuard<'_, ()> {
+        self.keeping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Switches that may have news, from now on; whoever was told before is not told any more.
@@ -423,6 +437,7 @@ impl Manager {
             report.diagnoses.iter().map(|diagnosis| condition(plan, report, diagnosis, (&marks, &config))).collect();
         conditions.extend(inner.decide_drift(now_s, plan, &report.diagnoses, &config, &marks));
         conditions.extend(inner.absent.iter().flat_map(|absent| absent.conditions(&inner.answering)));
+        conditions.extend(inner.flaps(&marks));
         inner.standing = standing(plan, report);
         inner.traffic.add(now_s, plan, &report.links);
         let kept = |kind: &str| !kinds::ALL.contains(&kind) || kind == kinds::RETURNED;
@@ -431,7 +446,8 @@ impl Manager {
         inner.silent = silent.map(|(switch, _)| switch.name.clone()).collect();
         inner.parts_changed = true;
         let recorded = self.record(&mut inner, now_s, conditions, &kept);
-        // What could be kept shows that the store works again.
+        // What can be kept shows that the store works.
+        let recorded = recorded.and_then(|()| self.archive.probe(now_s));
         let recorded = recorded.and_then(|()| self.record(&mut inner, now_s, Vec::new(), &|kind| kind == kinds::STORE));
         drop(inner);
         self.due.notify_all();
@@ -448,7 +464,9 @@ impl Manager {
             "failed" | "second" | "divided" | "waits" | "bond-down" | "duplicate" | "planned" | "full" => {
                 Severity::Critical
             }
-            "fault" | "waiting" | "stopped" | "disagreement" | "untagged" | "foreign" | "ended" => Severity::Warning,
+            "kept-out" | "fault" | "waiting" | "stopped" | "disagreement" | "untagged" | "foreign" | "ended" => {
+                Severity::Warning
+            }
             _ => Severity::Note,
         };
         let told = Condition {
@@ -542,6 +560,7 @@ impl Manager {
             polled_s: inner.looked.at_s,
             poll_took_s: inner.looked.took_s,
             links: inner.looked.links.clone(),
+            kept_out: inner.kept_out.clone(),
             events: inner.events.open().into_iter().cloned().collect(),
             proposals,
             maintenance,

@@ -67,6 +67,7 @@ impl Manager {
     /// # Errors
     /// [`Refused`].
     pub fn propose(&self, plan: &Plan, reason: &str, by: &str) -> Result<Proposal, Refused> {
+        let _keeping = self.keeping();
         let digest = self.archive.keep_plan(plan)?;
         let proposal = self.proposal(plan, &digest, &Draft::asked(reason, by), Omission::nothing(&digest))?;
         self.audit(by, &format!("proposed plan {} as proposal {}: {reason}", short(&digest), proposal.id))?;
@@ -127,6 +128,7 @@ impl Manager {
     /// [`Refused`].
     pub fn approve(&self, id: u64, by: &str) -> Result<Proposal, Refused> {
         let rules = self.config().approval;
+        let _keeping = self.keeping();
         let mut proposal = self.find_proposal(id)?;
         let (parent, silent) = {
             let inner = self.inner();
@@ -222,11 +224,17 @@ impl Manager {
     /// # Errors
     /// [`Refused`].
     pub fn roll_back(&self, number: u64, by: &str) -> Result<Proposal, Refused> {
+        let _keeping = self.keeping();
         let targets = self.archive.targets()?;
         let Some(target) = targets.iter().find(|target| target.number == number) else {
             return Err(Refused::NotFound(format!("there is no target {number}; espalierd targets lists them")));
         };
-        let missing = || Refused::NotFound(format!("the plan of target {number} is not kept any more"));
+        let missing = || {
+            let kept = self.config().store.keep_targets;
+            Refused::NotFound(format!(
+                "the plan of target {number} is not kept any more (store.keep_targets = {kept}); propose its file: espalierd propose PLAN"
+            ))
+        };
         let plan = self.archive.plan(&target.plan)?.ok_or_else(missing)?;
         let reason = format!("back to target {number}");
         let of_target = self.archive.proposal(target.proposal)?;

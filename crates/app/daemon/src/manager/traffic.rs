@@ -94,6 +94,7 @@ impl Manager {
     }
 
     fn propose_replanned(&self, Replanned { plan, load }: &Replanned, reason: &str) -> Result<(), Refused> {
+        let _keeping = self.keeping();
         let digest = self.archive.keep_plan(plan)?;
         let time_before = Some(load[0] * plan.topology.rate_max_bps() as f64);
         let draft = Draft { reason, by: CONTROLLER, cause: Cause::Traffic, time_before };

@@ -7,8 +7,8 @@ use std::{
 };
 
 use controller::{
-    CancellationToken, Judged, Report, Route, Start, StatusReport, Store as _, Tracker, agreement, conclude,
-    specification,
+    CancellationToken, Judged, Report, Route, StandbyEvent, Start, StatusReport, Store as _, Tracker, agreement,
+    conclude, specification,
 };
 use espalierd::{
     core::ladder::Reaction,
@@ -140,7 +140,7 @@ fn poll(world: &mut World, manager: &Manager, plan: &Plan, goals: &[SwitchConfig
         };
         manager.saw_absent(absent.switches.iter().filter(answers).cloned().collect());
     }
-    if let Err(error) = manager.propose_around() {
+    if let Err(error) = manager.propose_around().and_then(|()| manager.forget_old()) {
         manager.store_failed(&error);
     }
     world.count("polls");
@@ -167,7 +167,9 @@ impl<'a> Attendant<'a> {
             let readings: Result<Vec<_>, _> =
                 topology.switch_ids().map(|switch| world.fabric.read(topology, switch)).collect();
             let Ok(readings) = readings else { return };
-            let Ok(standby) = Standby::new(plan, Duration::from_secs_f64(watch.hold), DRAIN) else { return };
+            let Ok(mut standby) = Standby::new(plan, watch.hold_down(), DRAIN) else { return };
+            let Ok(kept_out) = manager.keep_out_of(Some(plan)) else { return };
+            standby.keep_out(&kept_out);
             match agreement(plan, readings) {
                 Ok((mark, _)) => {
                     self.tracker = Some(Tracker::new(plan, mark, standby, Bonds::new(plan)));
@@ -195,7 +197,16 @@ impl<'a> Attendant<'a> {
             let report = Report { switch, turn: desired.turn, seen };
             let now = Duration::from_millis(world.now_ms() - self.started_ms);
             let mut told = Vec::new();
-            let taken = tracker.take(now, [report], &mut |event| told.push(format!("{event:?}")));
+            let mut is_kept = true;
+            let taken = tracker.take(now, [report], &mut |event| {
+                if let StandbyEvent::Notice(notice) = &event {
+                    is_kept &= manager.noticed(plan, notice).is_ok();
+                }
+                told.push(format!("{event:?}"));
+            });
+            if !is_kept {
+                world.count("standby notices that were not kept");
+            }
             told.into_iter().for_each(|event| world.say(|| event));
             if let Err(end) = taken {
                 world.say(|| format!("standby ends: {end:?}"));

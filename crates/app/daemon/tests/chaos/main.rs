@@ -145,6 +145,7 @@ fn day(seed: u64, verbose: bool) -> BTreeMap<&'static str, u64> {
     let (topology, plans) = &fabrics()[rng.below(fabrics().len())];
     let mut config = Config::default();
     config.ladder.drift = if rng.below(2) == 0 { Reaction::Act } else { Reaction::Report };
+    (config.store.keep_targets, config.store.keep_days) = (people::KEPT_TARGETS, 0);
     config.approval.needed = 1 + rng.below(2);
     if rng.below(4) == 0 {
         config.approval.author = AuthorApproval::Forbidden;

@@ -9,6 +9,8 @@ use espalierd::{
 };
 use fabric::{Plan, rng::Rng};
 
+/// Newest targets whose plans are kept.
+pub(crate) const KEPT_TARGETS: usize = 3;
 const NAMES: [&str; 3] = ["ada", "bob", "carol"];
 
 /// Who they are, and what they were told.
@@ -157,9 +159,17 @@ impl People {
         let targets: Vec<Target> = archive.targets().expect("the store works");
         let proposals: BTreeMap<u64, Proposal> =
             archive.proposals().expect("the store works").into_iter().map(|proposal| (proposal.id, proposal)).collect();
+        let deployed = targets.iter().rev().find(|target| target.state == TargetState::Deployed);
         for (at, target) in (1..).zip(&targets) {
             assert_eq!((target.number, target.parent), (at, at - 1), "targets follow each other");
-            let proposal = &proposals[&target.proposal];
+            let is_kept = at + KEPT_TARGETS as u64 > targets.len() as u64 || deployed == Some(target);
+            if is_kept {
+                assert!(archive.plan_text(&target.plan).expect("the store works").is_some(), "the plan of target {at}");
+            }
+            let Some(proposal) = proposals.get(&target.proposal) else {
+                assert!(!is_kept, "the proposal of target {at} is lost");
+                continue;
+            };
             assert_eq!(proposal.state, ProposalState::Approved, "target {at} came from proposal {}", proposal.id);
             assert_eq!((proposal.parent, &proposal.plan), (target.parent, &target.plan));
         }
@@ -172,8 +182,14 @@ impl People {
             assert_eq!(target.map(|target| &target.plan), Some(digest), "the approval of target {number} is lost");
         }
         for told in &self.proposed {
-            let kept = proposals.get(&told.id);
-            assert_eq!(kept.map(|kept| &kept.plan), Some(&told.plan), "proposal {} is lost", told.id);
+            let Some(kept) = proposals.get(&told.id) else {
+                assert!(told.parent < newest, "proposal {} is lost", told.id);
+                continue;
+            };
+            assert_eq!(kept.plan, told.plan, "proposal {}", told.id);
+            let is_open = kept.state == ProposalState::Open;
+            let has_plan = || archive.plan_text(&kept.plan).expect("the store works").is_some();
+            assert!(!is_open || has_plan(), "the plan of proposal {} is lost", told.id);
         }
         let marks = archive.maintenance().expect("the store works");
         for (id, told) in self.marked.iter().filter(|(id, _)| !self.perhaps_removed.contains(id)) {

@@ -51,7 +51,17 @@ pub(crate) fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
 }
 
-/// Members of etcd on free ports of the loopback interface, ended with the test.
+/// Where a member runs.
+pub(crate) struct Place {
+    /// Its address, for clients and for other members.
+    pub(crate) address: String,
+    /// What runs it elsewhere, before its own words: `nsenter --target PID --net`.
+    pub(crate) within: Vec<String>,
+    /// Its data, if they are not in the cluster's folder.
+    pub(crate) data: Option<PathBuf>,
+}
+
+/// Members of etcd, ended with the test.
 pub(crate) struct Cluster {
     pub(crate) members: Vec<Member>,
     folder: Folder,
@@ -61,6 +71,7 @@ pub(crate) struct Cluster {
 
 pub(crate) struct Member {
     number: usize,
+    place: Place,
     client: u16,
     peer: u16,
     child: Option<Child>,
@@ -78,8 +89,7 @@ impl Cluster {
     }
 
     pub(crate) fn start_with(scheme: &'static str, folder: Folder, extra: &[&str], count: usize) -> Option<Self> {
-        if Command::new("etcd").arg("--version").stdout(Stdio::null()).status().is_err() {
-            println!("skipped: needs etcd (tools/setup test)");
+        if !is_installed() {
             return None;
         }
         // Ports are free for all at once, and then until the members take them.
@@ -88,19 +98,32 @@ impl Cluster {
         let ports: Vec<u16> =
             listeners.iter().map(|listener| listener.local_addr().expect("an address").port()).collect();
         drop(listeners);
-        let member =
-            |number: usize| Member { number, client: ports[2 * number], peer: ports[2 * number + 1], child: None };
-        let members = (0..count).map(member).collect();
+        let member = |number: usize| {
+            let place = Place { address: "127.0.0.1".to_owned(), within: Vec::new(), data: None };
+            Member { number, place, client: ports[2 * number], peer: ports[2 * number + 1], child: None }
+        };
+        Some(Self::run_all(scheme, folder, extra, (0..count).map(member).collect()))
+    }
+
+    /// A cluster whose members run at these places; none, aloud, if etcd is not installed.
+    pub(crate) fn start_at(places: Vec<Place>) -> Option<Self> {
+        let member = |(number, place)| Member { number, place, client: 2379, peer: 2380, child: None };
+        let members = places.into_iter().enumerate().map(member).collect();
+        is_installed().then(|| Self::run_all("http", Folder::new(), &[], members))
+    }
+
+    fn run_all(scheme: &'static str, folder: Folder, extra: &[&str], members: Vec<Member>) -> Self {
         let extra = extra.iter().map(|&option| option.to_owned()).collect();
         let mut cluster = Self { members, folder, extra, scheme };
-        for number in 0..count {
+        for number in 0..cluster.members.len() {
             cluster.run(number);
         }
-        Some(cluster)
+        cluster
     }
 
     pub(crate) fn endpoints(&self) -> Vec<String> {
-        self.members.iter().map(|member| format!("{}://127.0.0.1:{}", self.scheme, member.client)).collect()
+        let url = |member: &Member| format!("{}://{}:{}", self.scheme, member.place.address, member.client);
+        self.members.iter().map(url).collect()
     }
 
     /// A configuration whose prefix no other one has.
@@ -128,19 +151,21 @@ impl Cluster {
     /// Starts a member, with what it has in its folder.
     pub(crate) fn run(&mut self, number: usize) {
         let name = |number: usize| format!("m{number}");
-        let peers =
-            self.members.iter().map(|member| format!("{}=http://127.0.0.1:{}", name(member.number), member.peer));
+        let peer = |member: &Member| format!("http://{}:{}", member.place.address, member.peer);
+        let peers = self.members.iter().map(|member| format!("{}={}", name(member.number), peer(member)));
         let peers = peers.collect::<Vec<_>>().join(",");
         let client = &self.endpoints()[number];
         let member = &self.members[number];
-        let peer = format!("http://127.0.0.1:{}", member.peer);
+        let peer = peer(member);
+        let data = member.place.data.clone().unwrap_or_else(|| self.folder.0.join(name(number)));
         let log = fs::File::options().create(true).append(true).open(self.folder.0.join(format!("{number}.log")));
         let log = log.expect("a log");
         // Should this thread be killed, its members are killed as well.
         let child = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "etcd"])
-            .args(["--name", &name(number), "--data-dir"])
-            .arg(self.folder.0.join(name(number)))
+            .args(["--pdeathsig", "KILL"])
+            .args(&member.place.within)
+            .args(["etcd", "--name", &name(number), "--data-dir"])
+            .arg(data)
             .args(["--listen-client-urls", client, "--advertise-client-urls", client])
             .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
             .args(["--initial-cluster", &peers, "--initial-cluster-token", "espalier"])
@@ -150,6 +175,12 @@ impl Cluster {
             .spawn()
             .expect("etcd runs");
         self.members[number].child = Some(child);
+    }
+
+    /// Whether a member has ended by itself.
+    pub(crate) fn has_ended(&mut self, number: usize) -> bool {
+        let child = self.members[number].child.as_mut();
+        child.is_none_or(|child| child.try_wait().expect("a process").is_some())
     }
 
     pub(crate) fn signal(&self, number: usize, signal: Signal) {
@@ -191,4 +222,12 @@ impl Drop for Cluster {
             self.kill(number);
         }
     }
+}
+
+fn is_installed() -> bool {
+    let is_there = Command::new("etcd").arg("--version").stdout(Stdio::null()).status().is_ok();
+    if !is_there {
+        println!("skipped: needs etcd (tools/setup test)");
+    }
+    is_there
 }
