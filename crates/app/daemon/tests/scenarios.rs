@@ -367,6 +367,7 @@ fn plan(path: &Path, options: &[String]) {
             // Of the hosts h1 and h3.
             ("--learned", "addresses") => {}
             ("--resilience", "1") => policy.resilience = Resilience::OneLink,
+            ("--resilience", "switch") => policy.resilience = Resilience::OneSwitch,
             ("--vlans", from) => {
                 let first = VlanId::new(from.parse().expect("a number")).expect("a VLAN");
                 policy.vlans = VlanPool { first, ..policy.vlans.clone() };
@@ -493,6 +494,7 @@ scenarios!(
     bad_configuration,
     clock_jump,
     dead_switch,
+    dead_switch_answered,
     dead_switch_returns,
     dead_switch_stored,
     disk_full,

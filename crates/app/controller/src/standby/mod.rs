@@ -127,7 +127,6 @@ pub fn stand_by(
     };
     let changing = Changing::of(&plan.topology);
     devices.iter_mut().for_each(|device| device.entries.retain(|(_, mac), _| changing.is_of_bond(*mac)));
-    events(StandbyEvent::Ready { prepared: standby.prepared(), bonds: bonds.len() });
     let watch = Watch { plan, fabric: &fabric, mark, interval: request.interval, hints: request.hints };
     let mut tracker = Tracker::new(plan, mark, standby, bonds);
     Ok(watch.attend(&mut tracker, devices, token, events))

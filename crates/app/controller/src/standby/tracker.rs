@@ -122,6 +122,7 @@ impl<'a> Tracker<'a> {
                 return Err(StandbyResult::Foreign(host, found[host.index()]));
             }
             self.is_up = true;
+            events(StandbyEvent::Ready { prepared: self.standby.prepared(), bonds: self.bonds.len() });
         }
         self.standby.handle_links(now, &links, &self.silent);
         let turned = self.bonds.handle_ports(&port_health(topology, &running, &links));

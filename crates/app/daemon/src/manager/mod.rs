@@ -172,7 +172,7 @@ struct Inner {
     absent: Option<Arc<Absent>>,
     /// Those of them that answer.
     answering: BTreeSet<String>,
-    /// The link for whose failure hosts have switched over, by the last poll.
+    /// The failure for which hosts have switched over, by the last poll.
     standing: Option<Failure>,
     /// When old plans and proposals were forgotten last.
     forgot_s: Option<u64>,
