@@ -204,6 +204,37 @@ fn switches_divide_if_hosts_of_others_are_in_pieces_without_them() {
 }
 
 #[test]
+fn a_failure_takes_its_links_and_blocks_what_goes_on_through_it() {
+    for seed in SEEDS {
+        let topology = random_fabric(&mut Rng::new(seed));
+        let at = |port: PortId| topology.ports()[port.index()].switch;
+        let ends: Vec<(SwitchId, SwitchId)> = topology.links().iter().map(|link| (at(link.a), at(link.b))).collect();
+        for failure in (0..ends.len()).map(|link| Failure::Link(LinkId::new(link))) {
+            let Failure::Link(link) = failure else { unreachable!("made above") };
+            assert_eq!(failure.links(&topology), [link], "seed {seed}");
+            for channel in topology.channel_ids() {
+                assert_eq!(failure.blocks(&topology, channel), channel.index() / 2 == link.index(), "seed {seed}");
+            }
+            assert!(topology.switch_ids().all(|switch| !failure.takes(switch)));
+        }
+        for dead in (0..topology.switches().len()).map(SwitchId::new) {
+            let failure = Failure::Switch(dead);
+            let own: Vec<LinkId> = (0..ends.len())
+                .filter(|link| ends[*link].0 == dead || ends[*link].1 == dead)
+                .map(LinkId::new)
+                .collect();
+            assert_eq!(failure.links(&topology), own, "seed {seed}");
+            for (link, (a, b)) in ends.iter().enumerate() {
+                let blocked = [2 * link, 2 * link + 1].map(|index| failure.blocks(&topology, ChannelId::new(index)));
+                // The channel of an even number leaves the link's first end.
+                assert_eq!(blocked, [*a == dead, *b == dead], "seed {seed}");
+            }
+            assert!(topology.switch_ids().all(|switch| failure.takes(switch) == (switch == dead)));
+        }
+    }
+}
+
+#[test]
 fn links_divide_if_a_search_without_them_misses_hosts() {
     let mut dividing = 0;
     for seed in SEEDS {

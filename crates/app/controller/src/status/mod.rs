@@ -86,7 +86,7 @@ impl<'a> Monitor<'a> {
     }
 
     /// Takes which addresses have been learned by now; `base` is the plan without any. An address that came, went or moved is left out
-    /// of account until every switch has been read [`SETTLING`] later: its entries are on their way until then.
+    /// of account until every switch has been read some seconds later: its entries are on their way until then.
     pub fn follow(&mut self, base: &Plan, learned: &BTreeMap<Mac, HostId>) {
         let now = Instant::now();
         let is_as_before = |mac: &Mac| self.learned.get(mac) == learned.get(mac);
