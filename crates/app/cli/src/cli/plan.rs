@@ -98,8 +98,8 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "SWITCH:PORT", requires = "management_vlan")]
     pub(crate) controller: Option<String>,
     /// What may fail before frames are lost for longer than hosts take to switch over. 1 stores, for every link, which hosts or
-    /// pairs move to which VLAN of the plan when it fails; switch stores that for every switch as well, for the hosts of the
-    /// others.
+    /// pairs move to which VLAN of the plan when it fails; switch stores the same for every switch, for hosts on the other
+    /// switches.
     #[arg(long, default_value = "0", value_name = "0|1|switch", value_parser = choices(Resilience::ALL, Resilience::word, Resilience::about))]
     pub(crate) resilience: Resilience,
     /// Keep this switch or link free of frames, such as before maintenance, though it stays plugged in; may be repeated. A link is

@@ -75,7 +75,7 @@ pub(super) fn show(plan: &Plan, parts: &[String], output: Output) -> Result<()> 
         let before = amount(plan.summary.max_channel_time);
         let counted = match failure {
             Failure::Link(_) => "",
-            Failure::Switch(_) => ", its own hosts counted as if they went on",
+            Failure::Switch(_) => ", with the traffic of its own hosts",
         };
         say!("max load         {}; {before} while all links are up{counted}", load_words(plan, time));
     }

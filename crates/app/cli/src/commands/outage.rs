@@ -87,9 +87,7 @@ pub(super) fn show_all(plan: &Plan, output: Output) -> Result<()> {
     }
     let stored = if plan.failover.is_some() { ", for which switch-overs are stored" } else { "" };
     if plan.failover.as_ref().is_some_and(|failover| failover.summary.switches.is_some()) {
-        say!(
-            "any one switch   pairs are lost until the others' hosts have switched over: espalier show --failure SWITCH"
-        );
+        say!("any one switch   pairs lost as above until hosts have switched over; see show --failure SWITCH");
     }
     say!("any one link     {one} pairs at most{stored}");
     say!("any two links    {two} pairs at most");

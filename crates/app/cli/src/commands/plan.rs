@@ -387,7 +387,7 @@ fn print_resilience(plan: &Plan, summary: &FailoverSummary) -> Result<()> {
     if let Some(SwitchCoverage { dividing: dividing @ 1.., .. }) = switches {
         let (are, their) = if dividing == 1 { ("is", "its") } else { ("are", "their") };
         say!(
-            "                 {} {are} the only path between others: {their} failure cuts hosts off",
+            "                 {} {are} the only path between other hosts: {their} failure cuts hosts off",
             counted(dividing, "switch")
         );
     }

@@ -230,7 +230,7 @@ impl<'a> Placer<'a> {
         users
     }
 
-    /// Whether frames between hosts that are left pass what fails in a tree.
+    /// Whether frames between hosts that are left still get through a tree after a failure.
     pub(super) fn survives(&self, tree: usize, failure: Failure) -> bool {
         survives(self.request.topology, self.trees[tree].links(), failure)
     }
