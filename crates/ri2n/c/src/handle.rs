@@ -111,7 +111,7 @@ impl Handle {
             option::LINKS | option::LINKS_GOOD => {
                 let Role::Connection(stream) = &state.role else { return Err(code::NOTCONN) };
                 let links = stream.status().links;
-                let delivers = |health: Health| !matches!(health, Health::Suspect | Health::Down | Health::Opening);
+                let delivers = |health: Health| matches!(health, Health::Good | Health::Gray);
                 size(links.iter().filter(|link| option == option::LINKS || delivers(link.health)).count())
             }
             _ => return Err(code::INVAL),

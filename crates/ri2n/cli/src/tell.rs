@@ -18,3 +18,11 @@ macro_rules! println {
         let _ = writeln!(std::io::stdout().lock(), $($arg)*);
     }};
 }
+
+/// Prints to standard output if anybody reads it.
+macro_rules! print {
+    ($($arg:tt)*) => {{
+        use std::io::Write as _;
+        let _ = write!(std::io::stdout().lock(), $($arg)*);
+    }};
+}

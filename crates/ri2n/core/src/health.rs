@@ -1,7 +1,8 @@
 //! Whether a link delivers: \[RI2N 3.3.3\]'s arrival ratio, kept continuously, and what follows from silence.
 //!
 //! ```text
-//!             carrier lost, send refused
+//!   Unused ◀──────┐         carrier lost, send refused
+//!      ▼          │ (a further path that nothing needs)
 //!   Opening ──▶ Good ◀──▶ Gray ──────────▶ Down
 //!      │          │         │               │ carrier back
 //!      │          ▼ silence ▼               ▼
@@ -44,6 +45,8 @@ pub enum Health {
     Suspect,
     /// Its port has no carrier, or refuses packets.
     Down,
+    /// A further path between two addresses that the stream does not need now: nothing is sent on it.
+    Unused,
 }
 
 /// The health of one link.
@@ -70,6 +73,11 @@ impl Monitor {
             changed_at: now,
             next_probe: now,
         }
+    }
+
+    /// Of a further path, which is not opened before it is needed.
+    pub(crate) fn unused(now: Time) -> Self {
+        Self { health: Health::Unused, next_probe: Time::NEVER, ..Self::new(now) }
     }
 
     pub(crate) fn health(&self) -> Health {
@@ -104,7 +112,7 @@ impl Monitor {
     /// A packet sent on this link was acknowledged. Returns whether the link became usable by that.
     pub(crate) fn handle_answer(&mut self, now: Time, others: Others) -> bool {
         match self.health {
-            Health::Good | Health::Gray | Health::Opening => false,
+            Health::Good | Health::Gray | Health::Opening | Health::Unused => false,
             Health::Suspect | Health::Down => {
                 self.good_probes += 1;
                 let needed = match others {
@@ -141,14 +149,26 @@ impl Monitor {
         recovered
     }
 
+    /// A path is needed that was not used: it is asked now.
+    pub(crate) fn begin_opening(&mut self, now: Time) {
+        self.enter(now, Health::Opening);
+        self.next_probe = now;
+    }
+
+    /// A path is not needed any more.
+    pub(crate) fn leave(&mut self, now: Time) {
+        self.enter(now, Health::Unused);
+        self.next_probe = Time::NEVER;
+    }
+
     /// Whether sending has a chance.
     pub(crate) fn may_try(&self) -> bool {
-        self.health != Health::Down
+        !matches!(self.health, Health::Down | Health::Unused)
     }
 
     /// The next probe of a link that is silent leaves soon.
     pub(crate) fn hasten(&mut self, now: Time) {
-        if !self.has_no_carrier {
+        if !self.has_no_carrier && self.health != Health::Unused {
             self.next_probe = self.next_probe.min(now + PROBE_INTERVAL);
         }
     }

@@ -30,6 +30,8 @@ const SIZE_RETRY: Duration = Duration::from_secs(30);
 const HELD_MIN: Duration = Duration::from_micros(250);
 /// See [`HELD_MIN`].
 const HELD_MAX: Duration = Duration::from_millis(20);
+/// Longest silence of everything that is a peer which had no turn rather than an outage.
+const LATE_MAX: Duration = Duration::from_millis(500);
 /// Tries of one size.
 const SIZE_TRIES: u32 = 3;
 
@@ -185,6 +187,8 @@ pub(crate) struct Link {
     /// When the last acknowledged packet was sent, and when the last of any kind was.
     pub(crate) newest_acked_sent: Time,
     pub(crate) eliciting_sent: Time,
+    /// When data last left on it.
+    pub(crate) data_sent: Time,
     /// When the last packet on the same path, of whichever connection, was sent that was answered.
     pub(crate) path_answered_sent: Time,
     /// The longest time from a packet to its acknowledgement since the connections on the path were told.
@@ -251,6 +255,7 @@ impl Link {
             in_flight: 0,
             newest_acked_sent: now,
             eliciting_sent: now,
+            data_sent: Time::ZERO,
             path_answered_sent: Time::ZERO,
             answer_time: None,
             path_patience: Duration::ZERO,
@@ -349,6 +354,9 @@ impl Link {
         self.next_number += 1;
         self.in_flight += u64::from(size);
         self.eliciting_sent = now;
+        if length > 0 {
+            self.data_sent = now;
+        }
         self.packets_sent += 1;
         self.bytes_sent += u64::from(length);
     }
@@ -507,8 +515,13 @@ impl Link {
             );
             (self.tail_probe, self.tail_probes) = (None, 0);
         }
+        let silent_since = self.monitor.changed_at;
         if (packets > 0 || heard_of_later) && self.monitor.handle_answer(now, others) {
-            self.handle_usable(now);
+            // Who was silent on every link was late, which says nothing of how much this one carries.
+            let was_late = others == Others::NoneUsable && now.since(silent_since) < LATE_MAX;
+            if !was_late {
+                self.handle_usable(now);
+            }
         }
         let lost = self.detect_lost(now, buffer, &mut outcome);
         self.monitor.handle_outcomes(packets, lost);
@@ -649,6 +662,12 @@ impl Link {
         if !self.monitor.is_usable() || self.datagram >= self.datagram_max || now < self.size_next {
             return None;
         }
+        let later = now + self.rtt.patience().max(Duration::from_millis(5));
+        // Into a silence goes one, not one after the other.
+        if self.in_flight > 0 && self.room() < u64::from(self.datagram_max) {
+            self.size_next = later;
+            return None;
+        }
         let size = match self.size_tries / SIZE_TRIES {
             0 => self.datagram_max,
             steps @ 1..=4 => self.datagram + ((self.datagram_max - self.datagram) >> steps),
@@ -659,7 +678,7 @@ impl Link {
             }
         };
         self.size_tries += 1;
-        self.size_next = now + self.rtt.patience().max(Duration::from_millis(5));
+        self.size_next = later;
         (size > self.datagram).then_some(size)
     }
 

@@ -7,6 +7,7 @@
 //! ```
 
 mod neighbours;
+mod paths;
 mod receive;
 mod timers;
 mod transmit;
@@ -14,7 +15,7 @@ mod transmit;
 use crate::{
     LINKS_MAX,
     buffer::{ReceiveBuffer, SendBuffer, Target},
-    health::Others,
+    health::{Monitor, Others},
     key::KeyId,
     lateness::Lateness,
     link::{Link, LinkId, LinkReport, Path},
@@ -339,7 +340,11 @@ impl Connection {
 
     fn put_link(&mut self, now: Time, id: LinkId, path: Path, terms: LinkTerms) -> &mut Link {
         let mut link = Link::new(now, id, path, terms.datagram_max);
-        link.monitor.next_probe = now + OPEN_AFTER;
+        if path.entropy > 0 {
+            link.monitor = Monitor::unused(now);
+        } else {
+            link.monitor.next_probe = now + OPEN_AFTER;
+        }
         link.priority = terms.priority;
         link.announce.push(terms.announcement(path.entropy));
         link.challenge = self.next_challenge();
@@ -347,12 +352,13 @@ impl Connection {
         self.links[id.index()].insert(Box::new(link))
     }
 
-    /// Opens the links that are not opened yet: one that carries data may be silent.
+    /// Opens the links that are not opened yet, and a further path: one that carries data may be silent.
     fn open_links(&mut self, now: Time) {
         for link in self.links.iter_mut().flatten().filter(|link| link.is_unopened()) {
             link.monitor.next_probe = link.monitor.next_probe.min(now);
             self.control_due = true;
         }
+        self.add_path_for_silent_ones(now);
     }
 
     /// Whether this may be one of many short connections.

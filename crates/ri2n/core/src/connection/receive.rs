@@ -4,7 +4,7 @@ use super::{CloseReason, Connection, Fin, Reads, Role, UNREACHABLE_MAX};
 use crate::{
     buffer::Target,
     congestion::{self, Competitor, Limited},
-    health::{Others, SUSPICION},
+    health::{Monitor, Others, SUSPICION},
     link::{AckContext, Fate, Link, LinkId, Outcome, Path},
     seal::Seal,
     time::Time,
@@ -146,6 +146,7 @@ impl Connection {
 
     fn handle_fresh_data(&mut self, now: Time) {
         self.active_at = now;
+        self.introduce_path(now);
         if self.reads == Reads::Discarded {
             self.receive.discard();
         }
@@ -278,6 +279,9 @@ impl Connection {
                 slot => {
                     let mut link = Link::new(now, LinkId(index as u8), path, mtu.min(ours));
                     link.priority = priority;
+                    if entropy > 0 {
+                        link.monitor = Monitor::unused(now);
+                    }
                     let mut lost = Outcome::default();
                     if let Some(mut old) = slot.take() {
                         lost = old.give_up_all(&mut self.send);
@@ -323,7 +327,7 @@ impl Connection {
     pub(super) fn schedule_ack(&mut self, now: Time) {
         self.ack_at = None;
         // A link on which nothing was sent yet is neither of use nor suspect.
-        let tried = || self.each_link().filter(|link| link.packets_sent > 0);
+        let tried = || self.each_link().filter(|link| link.packets_sent > 0 && !link.is_unused());
         let is_on_all = now < self.duplicate_until || tried().any(|link| !link.monitor.is_usable());
         let all = tried().filter(|link| link.monitor.may_try()).fold(0, |links, link| links | 1 << link.id.0);
         let best = self.best_ack_link().map_or(0, |link| 1 << link.0);
@@ -367,6 +371,7 @@ impl Connection {
             let outcome = link.handle_ack(now, acked, context, &mut self.send, others);
             due = due.into_iter().chain(outcome.due).min();
             self.handle_outcome(&outcome);
+            self.leave_path(now, index);
         }
         // Without anything that waits to be sent, an acknowledgement may be late on purpose.
         if let Some(due) = due.filter(|_| limited == Limited::ByWindow) {
@@ -397,8 +402,8 @@ impl Connection {
     /// the others.
     fn siblings(&self, now: Time, index: usize) -> (usize, Option<Duration>) {
         let Some(link) = self.links.get(index).and_then(Option::as_ref) else { return (1, None) };
-        let ends = |link: &Link| (link.path.local, link.path.remote.ip());
-        let is_sibling = |other: &&Link| other.id != link.id && other.monitor.is_usable() && ends(other) == ends(link);
+        let is_sibling =
+            |other: &&Link| other.id != link.id && other.monitor.is_usable() && other.is_between_ends_of(link);
         let siblings = self.each_link().filter(is_sibling);
         siblings.fold((1, None), |(count, least), other| {
             (count + 1, least.into_iter().chain(other.congestion.queue_of_late(now)).min())
@@ -453,6 +458,7 @@ impl Connection {
             let outcome = link.give_up_all(&mut self.send);
             self.handle_outcome(&outcome);
             self.open_links(now);
+            self.leave_silent_path(now, index);
         }
     }
 

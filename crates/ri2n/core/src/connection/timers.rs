@@ -21,8 +21,8 @@ const HEARTBEATS_MIN: u32 = 4;
 const IDLE_SHARE: u32 = 4;
 /// Bytes of both directions before larger datagrams are tried: less fits a few small ones.
 const SIZES_AFTER_BYTES: u64 = 4096;
-/// How long a connection counts as in use after data.
-const IN_USE: Duration = Duration::from_secs(2);
+/// How long a connection counts as in use after data, and a path of several.
+pub(super) const IN_USE: Duration = Duration::from_secs(2);
 /// Shortest wait before the last packets of a burst are asked after.
 const TAIL_MIN: Duration = Duration::from_millis(2);
 /// The same of heartbeats.
@@ -99,22 +99,25 @@ impl Connection {
                 let wait = link.tail_patience(tail_min) * (1 << link.tail_probes.min(TAIL_DOUBLINGS));
                 asked = asked.max(Some((now + wait, link.tail_probes + 1)));
             }
-            if now >= link.probe_deadline(interval, own_max) {
+            if now >= link.probe_deadline(interval, own_max) && !self.leave_idle_path(now, index) {
+                let Some(link) = &mut self.links[index] else { continue };
                 link.probe_due = true;
             }
             let Some(link) = &self.links[index] else { continue };
             if self.silence_deadline(link).is_some_and(|at| now >= at) {
-                // Nothing else could carry what is in flight any better, and the peer may only be late.
+                // Nothing else could carry what is in flight any better, and the peer may only be late. Several paths take turns to ask.
+                let asked_before = self.silent_siblings(index);
                 if let Some(link) = &mut self.links[index] {
                     link.monitor.suspect(now);
+                    link.monitor.next_probe = now + PROBE_INTERVAL * asked_before;
                 }
                 self.open_links(now);
             }
         }
         if asked.is_some() {
-            // Asking on every link tells whether the link is silent or the peer.
+            // Asking on every link tells whether the link is silent or the peer. Of several paths those are asked that carry something.
             for link in self.links.iter_mut().flatten().filter(|link| link.monitor.is_usable()) {
-                link.probe_due = true;
+                link.probe_due |= link.path.entropy == 0 || link.oldest_sent().is_some();
                 (link.tail_probe, link.tail_probes) = (asked.map(|(at, _)| at), asked.map_or(0, |(_, count)| count));
             }
             self.open_links(now);
@@ -150,10 +153,13 @@ impl Connection {
         self.interval_after(self.heard_at.max(self.active_at).since(self.active_at), HEARTBEAT)
     }
 
-    /// How often a silent link is asked.
-    pub(super) fn probe_interval(&self, now: Time) -> Duration {
+    /// How often a silent link is asked: one of several paths as seldom as if it were idle, while another delivers between its ends;
+    /// if none does, all together as often as one would be.
+    pub(super) fn probe_interval(&self, now: Time, index: usize) -> Duration {
         let idle = if self.is_idle_at(now) { now.since(self.active_at) } else { Duration::ZERO };
-        self.interval_after(idle, PROBE_INTERVAL)
+        let is_spare = self.links[index].as_ref().is_some_and(|link| self.has_usable_sibling(link));
+        let interval = if is_spare { HEARTBEAT } else { PROBE_INTERVAL * self.silent_siblings(index).max(1) };
+        self.interval_after(idle, interval)
     }
 
     /// How often links are asked after so long without data, if they are asked so often while there are some.
@@ -209,7 +215,7 @@ impl Link {
                 let own = self.eliciting_sent + (heartbeat * OWN_EVERY).min(own_max);
                 own.min(self.eliciting_sent.max(self.path_answered_sent) + heartbeat)
             }
-            Health::Opening | Health::Suspect | Health::Down => self.monitor.next_probe,
+            Health::Opening | Health::Suspect | Health::Down | Health::Unused => self.monitor.next_probe,
         }
     }
 

@@ -206,9 +206,10 @@ impl Connection {
         if !self.control_due {
             return false;
         }
-        let (interval, tries_sizes) = (self.probe_interval(now), self.tries_sizes());
+        let tries_sizes = self.tries_sizes();
         let carrier = self.announcement_carrier(now);
         for index in 0..LINKS_MAX {
+            let interval = self.probe_interval(now, index);
             let Some(link) = &mut self.links[index] else { continue };
             let mut control = Vec::new();
             let mut purpose = None;
@@ -318,7 +319,7 @@ impl Connection {
             let preferred = self.priority_in_use();
             let in_use = self.each_link().filter(|link| Some(link.priority) == preferred);
             self.turn_at = in_use.filter_map(|link| link.next_turn(now)).min();
-            return false;
+            return self.add_path_for_data(now) && self.transmit_control(now, batch);
         };
         let mut control = self.take_scratch();
         if self.ack_at.is_some() || self.acks_due & (1 << index) != 0 {

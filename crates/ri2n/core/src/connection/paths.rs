@@ -1,0 +1,182 @@
+//! How many of the paths between two addresses a stream uses.
+//!
+//! Links between the same two addresses differ by their source ports, which a network carries apart. The first of them is opened and
+//! kept as any link is. The further ones are *unused* until a stream needs them, and again when it no longer does: an unused link
+//! sends nothing, so a thousand streams that wait for their turn do not ask after eight thousand paths.
+//!
+//! ```text
+//!   all windows are full, and hold three packets for each link, it included ──▶ one path more
+//!   they are full for a quarter of a second: others may be less busy         ──▶ one path more
+//!   a link between the same addresses is suspected                          ──▶ one path more
+//!   the windows hold less than two packets for each link                    ──▶ without that of the smallest window
+//!   no data on a path for two seconds, or nothing answers there             ──▶ without that path
+//! ```
+//!
+//! So a stream that gets little of a busy network uses few paths, and one alone uses all of them. A client whose peer has more to say
+//! tells it of one path after the other.
+
+use super::{Connection, Role, timers::IN_USE};
+use crate::{
+    health::{Health, PROBE_INTERVAL},
+    link::Link,
+    time::Time,
+};
+use std::time::Duration;
+
+/// Packets that the windows of all links between two addresses hold for each of them, one more included, when that is added.
+const PACKETS_TO_ADD: f64 = 3.0;
+/// The same below which one of them is left: that of the smallest window.
+const PACKETS_TO_KEEP: f64 = 2.0;
+/// How often another path is tried while all are full, however small their windows: these may be on the busy ones.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+impl Connection {
+    /// Opens a further path between two addresses whose links are all full. Returns whether it did.
+    pub(super) fn add_path_for_data(&mut self, now: Time) -> bool {
+        !self.has_carried_little()
+            && self.use_one(now, |beside, _| {
+                let is_time_to_look = beside.changed_at.is_some_and(|at| now.since(at) >= LOOK_EVERY);
+                is_time_to_look || beside.windows >= PACKETS_TO_ADD * (beside.links + 1) as f64
+            })
+    }
+
+    /// Tells the server of one path more, since it may have data for it.
+    pub(super) fn introduce_path(&mut self, now: Time) {
+        if self.role == Role::Client && !self.has_carried_little() {
+            self.use_one(now, |_, link| !link.announce.is_empty());
+        }
+    }
+
+    /// Opens a further path where a link does not answer.
+    pub(super) fn add_path_for_silent_ones(&mut self, now: Time) {
+        self.use_one(now, |_, _| true);
+    }
+
+    /// Opens that unused path that is wanted which was left first, unless another between its ends is being opened: decided by the links in
+    /// use between them, and the path itself. Returns whether one was.
+    fn use_one(&mut self, now: Time, is_wanted: impl Fn(&Usable, &Link) -> bool) -> bool {
+        let is_wanted = |unused: &&Link| {
+            let mut siblings = self.each_link().filter(|link| link.is_between_ends_of(unused));
+            let is_opening = |link: &Link| link.is_opening() && now.since(link.monitor.changed_at) < PROBE_INTERVAL;
+            !siblings.any(is_opening) && is_wanted(&self.usable_beside(unused), unused)
+        };
+        let wanted = self.each_link().filter(|link| link.is_unused()).filter(is_wanted);
+        let wanted = wanted.min_by_key(|link| link.monitor.changed_at).map(|link| link.id);
+        let Some(link) = wanted.and_then(|id| self.links[id.index()].as_mut()) else { return false };
+        link.monitor.begin_opening(now);
+        self.control_due = true;
+        true
+    }
+
+    /// Leaves a path on which nothing is in flight if the windows between its ends are too small for so many.
+    pub(super) fn leave_path(&mut self, now: Time, index: usize) {
+        let Some(link) = self.links[index].as_ref().filter(|link| self.may_be_left(link)) else { return };
+        let beside = self.usable_beside(link);
+        if beside.windows < PACKETS_TO_KEEP * beside.links as f64 && link.packets_in_window() <= beside.least {
+            self.leave(now, index);
+        }
+    }
+
+    /// Leaves a path that has carried no data for a while. Returns whether it did.
+    pub(super) fn leave_idle_path(&mut self, now: Time, index: usize) -> bool {
+        let is_idle = |link: &Link| self.may_be_left(link) && now.since(link.data_sent) >= IN_USE;
+        let is_left = self.links[index].as_deref().is_some_and(is_idle);
+        if is_left {
+            self.leave(now, index);
+        }
+        is_left
+    }
+
+    /// Leaves a path that was suspected while another between its ends delivers: it is tried again, after the others, once the stream
+    /// needs it.
+    pub(super) fn leave_silent_path(&mut self, now: Time, index: usize) {
+        let Some(link) = &self.links[index] else { return };
+        if link.path.entropy > 0 && link.announce.is_empty() && self.has_usable_sibling(link) {
+            self.leave(now, index);
+        }
+    }
+
+    fn leave(&mut self, now: Time, index: usize) {
+        if let Some(link) = &mut self.links[index] {
+            link.probe_due = false;
+            link.monitor.leave(now);
+        }
+    }
+
+    /// Whether a link is a further path that its peer knows, nothing is in flight on it, and another delivers between its ends.
+    fn may_be_left(&self, link: &Link) -> bool {
+        link.path.entropy > 0
+            && link.monitor.is_usable()
+            && link.oldest_sent().is_none()
+            && link.announce.is_empty()
+            && self.has_usable_sibling(link)
+    }
+
+    /// How many links between the ends of this one are suspected, itself included.
+    pub(super) fn silent_siblings(&self, index: usize) -> u32 {
+        let Some(link) = &self.links[index] else { return 0 };
+        let is_silent = |other: &&Link| other.monitor.health() == Health::Suspect && other.is_between_ends_of(link);
+        self.each_link().filter(is_silent).count() as u32
+    }
+
+    /// Whether another link delivers between the same two addresses.
+    pub(super) fn has_usable_sibling(&self, link: &Link) -> bool {
+        self.each_link().any(|other| other.id != link.id && other.is_usable_between_ends_of(link))
+    }
+
+    fn usable_beside(&self, link: &Link) -> Usable {
+        let mut beside = Usable { windows: 0.0, links: 0, least: f64::INFINITY, changed_at: None };
+        for other in self.each_link().filter(|other| other.is_between_ends_of(link)) {
+            beside.changed_at = beside.changed_at.max((!other.is_unopened_path()).then_some(other.monitor.changed_at));
+            if !other.monitor.is_usable() {
+                continue;
+            }
+            beside.windows += other.packets_in_window();
+            beside.links += 1;
+            if other.path.entropy > 0 {
+                beside.least = beside.least.min(other.packets_in_window());
+            }
+        }
+        beside
+    }
+}
+
+/// The usable links between two addresses.
+struct Usable {
+    /// Packets that their windows hold.
+    windows: f64,
+    links: usize,
+    /// Packets in the smallest window of a further path.
+    least: f64,
+    /// When a link between these addresses, usable or not, was last opened, left or suspected.
+    changed_at: Option<Time>,
+}
+
+impl Link {
+    /// Whether this is a further path that nothing is sent on.
+    pub(super) fn is_unused(&self) -> bool {
+        self.monitor.health() == Health::Unused
+    }
+
+    /// Whether this is a further path that was never used.
+    fn is_unopened_path(&self) -> bool {
+        self.is_unused() && self.packets_sent == 0
+    }
+
+    fn packets_in_window(&self) -> f64 {
+        self.congestion.window() as f64 / f64::from(self.datagram)
+    }
+
+    fn is_opening(&self) -> bool {
+        self.monitor.health() == Health::Opening
+    }
+
+    /// Whether both links lead between the same two addresses; a link does with itself.
+    pub(super) fn is_between_ends_of(&self, other: &Self) -> bool {
+        (self.path.local, self.path.remote.ip()) == (other.path.local, other.path.remote.ip())
+    }
+
+    fn is_usable_between_ends_of(&self, other: &Self) -> bool {
+        self.monitor.is_usable() && self.is_between_ends_of(other)
+    }
+}
