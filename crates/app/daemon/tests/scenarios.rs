@@ -529,3 +529,4 @@ scenarios!(
     withdrawn,
     wrong_plug,
 );
+    failures_remembered,
