@@ -173,6 +173,7 @@ fn look(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken
     let learns = plan.topology.learning_hosts().next().is_some();
     while !token.is_cancelled() {
         monitor.begin_interval();
+        manager.poll_begins();
         let ((), took) = took(|| monitor.look());
         // Switches that were left in the middle of a request are no finding.
         if token.is_cancelled() {
