@@ -100,7 +100,15 @@ pub(crate) enum Command {
 impl Command {
     /// Whether the verb has to do with a controller.
     pub(crate) fn asks_controllers(&self) -> bool {
-        matches!(self, Self::Deploy(_) | Self::Status(_) | Self::Watch(_) | Self::Observe(_) | Self::Discover(_))
+        matches!(
+            self,
+            Self::Deploy(_)
+                | Self::Status(_)
+                | Self::Watch(_)
+                | Self::Observe(_)
+                | Self::Discover(_)
+                | Self::Tagger(Tagger { command: TaggerCommand::Run { .. } })
+        )
     }
 }
 
