@@ -1,5 +1,7 @@
 //! What the store keeps and the API shows: each is one JSON document.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -268,6 +270,12 @@ pub struct Status {
     /// Links that are kept out of use, since they have failed too often in a row.
     #[serde(default)]
     pub kept_out: Vec<KeptOut>,
+    /// Hosts whose heartbeats come.
+    #[serde(default)]
+    pub heartbeats: usize,
+    /// Paths of theirs that fail.
+    #[serde(default)]
+    pub paths_failing: usize,
     /// Events that last.
     pub events: Vec<Event>,
     /// Open proposals.
@@ -278,6 +286,117 @@ pub struct Status {
     pub deliveries_pending: usize,
     /// Notifications that could not be delivered.
     pub deliveries_failed: usize,
+}
+
+/// What a host that tags its own frames says of its paths and of its traffic, every few seconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Heartbeat {
+    /// The MAC address of its port.
+    pub host: String,
+    /// Seconds until the next heartbeat, 1 to 3600.
+    pub every_s: u64,
+    /// The VLANs in which it tests the paths to all other switches, as `2-9`.
+    pub vlans: String,
+    /// The paths that fail; all others do not.
+    #[serde(default)]
+    pub failing: Vec<FailingPath>,
+    /// Bytes that it has sent by destination, counted from a moment of its own. At most 4096 destinations.
+    #[serde(default)]
+    pub sent: Vec<SentBytes>,
+}
+
+/// A path that fails: the VLAN, and a host on the switch that it leads to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FailingPath {
+    /// The VLAN.
+    pub vlan: u16,
+    /// The host's MAC address.
+    pub toward: String,
+    /// How.
+    pub loss: PathLoss,
+}
+
+/// How a path fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathLoss {
+    /// Some frames are lost.
+    Lossy,
+    /// No frame arrives.
+    Silent,
+}
+
+/// Bytes sent to one destination.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SentBytes {
+    /// Its MAC address.
+    pub to: String,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What `espalier status` prints of the fabric, at one poll.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FabricStatus {
+    /// When the switches were polled, in seconds since 1970-01-01 UTC.
+    pub polled_s: u64,
+    /// Whether there is nothing to do and nothing to wait for.
+    pub is_sound: bool,
+    /// Its lines, for a person. Loads are since the poll before.
+    pub lines: Vec<String>,
+    /// What `espalier status --json` prints.
+    #[schema(value_type = Object)]
+    pub report: serde_json::Value,
+}
+
+/// What one switch holds, read from it now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SwitchObservation {
+    /// Its name.
+    pub switch: String,
+    /// What `espalier observe` writes of it; none if it does not answer.
+    #[schema(value_type = Option<Object>)]
+    pub observation: Option<serde_json::Value>,
+    /// Why it does not answer.
+    pub fault: Option<String>,
+}
+
+/// Switches to ask who they are and whom they hear.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DiscoveryRequest {
+    /// Which.
+    pub switches: Vec<AskedSwitch>,
+}
+
+/// A switch to ask.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AskedSwitch {
+    /// Its management address.
+    #[schema(value_type = String)]
+    pub address: IpAddr,
+    /// Its name, if known.
+    pub name: Option<String>,
+    /// The names of its ports, if known.
+    #[serde(default)]
+    pub ports: Vec<String>,
+}
+
+/// What a switch says of itself and of its neighbours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DiscoveredSwitch {
+    /// Its management address.
+    #[schema(value_type = String)]
+    pub address: IpAddr,
+    /// Its names, ports, neighbours and identity; none if it does not answer.
+    #[schema(value_type = Option<Object>)]
+    pub station: Option<serde_json::Value>,
+    /// Why it does not answer.
+    pub fault: Option<String>,
 }
 
 /// A link that hosts do not return to until it has carried for its hold-down.

@@ -4,10 +4,13 @@
 pub mod documents;
 mod endpoint;
 
+use std::time::Duration;
+
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Method, Request, StatusCode, body::Bytes, client::conn::http1, header};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
+use tokio::{runtime::Runtime, time::timeout};
 
 use documents::ErrorDocument;
 pub use endpoint::{Endpoint, Remote, RemoteOptions, SOCKET};
@@ -45,37 +48,44 @@ impl Endpoint {
     /// # Errors
     /// What the daemon refuses, or why it is not reached; with the way out.
     pub fn ask(&self, ask: Ask<'_>, take: &mut dyn FnMut(&[u8])) -> Result<(), String> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| format!("no runtime: {error}"))?;
-        runtime.block_on(async {
-            let broken = |error: hyper::Error| format!("{self}: {error}");
-            let stream = self.connect().await?;
-            let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-            tokio::spawn(connection);
-            let mut request = Request::builder()
-                .method(ask.method)
-                .uri(ask.path)
-                .header(header::HOST, self.host())
-                .header(header::CONTENT_TYPE, "application/json");
-            if let Some(token) = self.token() {
-                request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        runtime()?.block_on(self.exchange(ask, take))
+    }
+
+    /// Asks, and heeds nothing of the answer but whether it is a refusal; waits for it at most so long.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn send(&self, ask: Ask<'_>, at_most: Duration) -> Result<(), String> {
+        let late = |_| Err(format!("{self}: no answer within {} s", at_most.as_secs()));
+        runtime()?.block_on(async { timeout(at_most, self.exchange(ask, &mut |_| {})).await.unwrap_or_else(late) })
+    }
+
+    async fn exchange(&self, ask: Ask<'_>, take: &mut dyn FnMut(&[u8])) -> Result<(), String> {
+        let broken = |error: hyper::Error| format!("{self}: {error}");
+        let stream = self.connect().await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        tokio::spawn(connection);
+        let mut request = Request::builder()
+            .method(ask.method)
+            .uri(ask.path)
+            .header(header::HOST, self.host())
+            .header(header::CONTENT_TYPE, "application/json");
+        if let Some(token) = self.token() {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let request = request.body(Full::new(Bytes::from(ask.body))).map_err(|error| error.to_string())?;
+        let mut answer = sender.send_request(request).await.map_err(broken)?;
+        if !answer.status().is_success() {
+            let status = answer.status();
+            let body = answer.into_body().collect().await.map_err(broken)?.to_bytes();
+            return Err(self.refusal(status, &body));
+        }
+        while let Some(frame) = answer.frame().await {
+            if let Some(data) = frame.map_err(broken)?.data_ref() {
+                take(data);
             }
-            let request = request.body(Full::new(Bytes::from(ask.body))).map_err(|error| error.to_string())?;
-            let mut answer = sender.send_request(request).await.map_err(broken)?;
-            if !answer.status().is_success() {
-                let status = answer.status();
-                let body = answer.into_body().collect().await.map_err(broken)?.to_bytes();
-                return Err(self.refusal(status, &body));
-            }
-            while let Some(frame) = answer.frame().await {
-                if let Some(data) = frame.map_err(broken)?.data_ref() {
-                    take(data);
-                }
-            }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     fn refusal(&self, status: StatusCode, body: &[u8]) -> String {
@@ -121,6 +131,11 @@ impl Endpoint {
             }
         })
     }
+}
+
+fn runtime() -> Result<Runtime, String> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.map_err(|error| format!("no runtime: {error}"))
 }
 
 /// A part of a path or a query, with everything encoded that is not a plain letter or digit.

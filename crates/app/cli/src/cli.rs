@@ -55,7 +55,8 @@ pub(crate) struct Cli {
 /// An espalierd to ask instead of the switches.
 #[derive(Args, Clone)]
 pub(crate) struct Controller {
-    /// Deploy through this espalierd: https://HOST:PORT, http://127.0.0.1:PORT or the path of its socket.
+    /// Deploy, observe or discover through this espalierd, have its status, or send it heartbeats: https://HOST:PORT, http://127.0.0.1:PORT or the path of its
+    /// socket.
     #[arg(long = "controller", value_name = "URL")]
     pub(crate) url: Option<String>,
     /// File of the token to show to --controller, mode 0600 [env: ESPALIER_TOKEN_FILE].
@@ -94,6 +95,21 @@ pub(crate) enum Command {
     Demo(Demo),
     Completions(Completions),
     Man(Man),
+}
+
+impl Command {
+    /// Whether the verb has to do with a controller.
+    pub(crate) fn asks_controllers(&self) -> bool {
+        matches!(
+            self,
+            Self::Deploy(_)
+                | Self::Status(_)
+                | Self::Watch(_)
+                | Self::Observe(_)
+                | Self::Discover(_)
+                | Self::Tagger(Tagger { command: TaggerCommand::Run { .. } })
+        )
+    }
 }
 
 /// See a torus of sixteen switches outrun its own spanning tree, on real kernels with real TCP.

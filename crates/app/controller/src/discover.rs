@@ -77,19 +77,25 @@ pub fn discover(
     if token.is_cancelled() {
         return None;
     }
-    let mut discovery = Discovery::default();
+    let (mut switches, mut failed) = (Vec::new(), Vec::new());
     for (Asked { address, .. }, answer) in asked.iter().zip(answers) {
         match answer {
-            Ok((station, identity)) => discovery.switches.push(FoundSwitch { address: *address, station, identity }),
-            Err(error) => discovery.failed.push((*address, error)),
+            Ok((station, identity)) => switches.push(FoundSwitch { address: *address, station, identity }),
+            Err(error) => failed.push((*address, error)),
         }
     }
-    distinct_names(&mut discovery.switches);
-    discovery.cabling = cabling(&discovery.stations());
-    Some(discovery)
+    Some(Discovery::new(switches, failed))
 }
 
 impl Discovery {
+    /// Compares what switches said; `failed` are those that did not answer, and why.
+    pub fn new(switches: Vec<FoundSwitch>, failed: Vec<(IpAddr, String)>) -> Self {
+        let mut discovery = Self { switches, failed, cabling: Cabling::default() };
+        distinct_names(&mut discovery.switches);
+        discovery.cabling = cabling(&discovery.stations());
+        discovery
+    }
+
     /// What each switch says of itself, `[switch]`.
     pub fn stations(&self) -> Vec<Station> {
         self.switches.iter().map(|switch| switch.station.clone()).collect()

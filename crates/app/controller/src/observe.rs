@@ -33,8 +33,8 @@ use crate::{
 pub enum Observation {
     /// What it held.
     Held(Observed),
-    /// It did not answer.
-    Failed(Fault),
+    /// It did not answer, and why.
+    Failed(String),
     /// It was not asked, since it was asked to stop before.
     NotAsked,
 }
@@ -42,25 +42,34 @@ pub enum Observation {
 /// Reads what every switch of a plan holds, `[switch]`: the plan's ports, and others that have to do with its VLANs.
 pub fn observe(plan: &Plan, fabric: &Fabric<'_>, token: &CancellationToken) -> Vec<Observation> {
     let vlans = vlans_of(&goals(plan));
-    let one = |switch: SwitchId| {
-        if token.is_cancelled() {
-            return Observation::NotAsked;
-        }
-        let read = fabric.connect(switch).and_then(|mut device| {
-            fabric.include_unmanaged(switch, &mut device, &vlans)?;
-            device.driver().read()
-        });
-        match read {
-            Ok(reading) => Observation::Held(Observed {
-                switch: plan.topology.switch(switch).name.clone(),
-                taken_at: Some(now_s()),
-                mark: reading.mark.map(|mark| mark.to_string()),
-                state: reading.config,
-            }),
-            Err(fault) => Observation::Failed(fault),
-        }
+    let one = |switch: SwitchId| match token.is_cancelled() {
+        true => Observation::NotAsked,
+        false => Observation::of(read(plan, fabric, switch, &vlans)),
     };
     at_once(plan.topology.switch_ids().collect(), fabric.parallel(), one)
+}
+
+/// Reads what one switch of a plan holds, as [`observe`] does.
+pub fn observe_switch(plan: &Plan, fabric: &Fabric<'_>, switch: SwitchId) -> Observation {
+    Observation::of(read(plan, fabric, switch, &vlans_of(&goals(plan))))
+}
+
+impl Observation {
+    fn of(read: Result<Observed, Fault>) -> Self {
+        read.map_or_else(|fault| Self::Failed(fault.to_string()), Self::Held)
+    }
+}
+
+fn read(plan: &Plan, fabric: &Fabric<'_>, switch: SwitchId, vlans: &VlanSet) -> Result<Observed, Fault> {
+    let mut device = fabric.connect(switch)?;
+    fabric.include_unmanaged(switch, &mut device, vlans)?;
+    let reading = device.driver().read()?;
+    Ok(Observed {
+        switch: plan.topology.switch(switch).name.clone(),
+        taken_at: Some(now_s()),
+        mark: reading.mark.map(|mark| mark.to_string()),
+        state: reading.config,
+    })
 }
 
 /// Seconds since 1970-01-01 UTC by this machine's clock.

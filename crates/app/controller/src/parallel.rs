@@ -4,7 +4,7 @@ use std::{sync::Mutex, thread};
 
 /// Does something with each item, at most so many at a time; results in the items' order. One that takes long holds only
 /// its own place.
-pub(crate) fn at_once<T: Send, R: Send>(items: Vec<T>, parallel: usize, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+pub fn at_once<T: Send, R: Send>(items: Vec<T>, parallel: usize, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let workers = items.len().min(parallel.max(1));
     let queue = Mutex::new(items.into_iter().enumerate());
     let worker = || {

@@ -55,16 +55,17 @@ pub fn port_words(topology: &Topology, (switch, slot): End) -> String {
 }
 
 impl StandbyEvent {
-    /// It in words.
-    pub fn words(&self, plan: &Plan) -> Words {
-        match self {
+    /// It in words, if a person is told of it.
+    pub fn words(&self, plan: &Plan) -> Option<Words> {
+        Some(match self {
+            Self::Failure(..) => return None,
             Self::Waits(switch, fault) => waiting(plan, *switch, fault),
             Self::Ready { prepared, bonds } => ready(plan, *prepared, *bonds),
             Self::Fault(switch, fault) => failing(plan, *switch, fault),
             Self::Answers(switch) => answers(plan, *switch),
             Self::Notice(notice) => standby_notice(plan, notice),
             Self::Bond(notice) => bond_notice(plan, notice),
-        }
+        })
     }
 }
 

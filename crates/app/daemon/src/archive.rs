@@ -8,6 +8,7 @@
 //!   deploy/…  ledger/…    what a deployment or an enrolment leaves for the next one (controller::Store)
 //!   put-back              switches that are to be put back to the plan
 //!   kept-out              links that are kept out of use
+//!   link-failures         how often in a row links have failed
 //!   addresses             where learned addresses were last
 //!   probe                 written by each poll, so that a store which takes nothing any more is noticed
 //! ```
@@ -30,7 +31,7 @@ use rollout::{
     deploy::Journal,
     journal::{parse_journal, write_journal},
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use switch_model::mark::Mark;
 use thiserror::Error;
 
@@ -51,10 +52,22 @@ const DELIVERIES: &str = "count/delivery";
 const ADDRESSES: &str = "addresses";
 const DUE_BACK: &str = "put-back";
 const KEPT_OUT: &str = "kept-out";
+const FAILURES: &str = "link-failures";
 const PROBE: &str = "probe";
 const JOURNAL: &str = "deploy/journal";
 const GENERATION: &str = "deploy/generation";
 const CLAIMS: &str = "deploy/claims";
+
+/// A link that has failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkFailures {
+    /// Its ends.
+    pub link: String,
+    /// How often in a row.
+    pub in_a_row: u32,
+    /// When it failed last, in seconds since 1970-01-01 UTC.
+    pub at_s: u64,
+}
 
 /// Why something cannot be remembered or found.
 #[derive(Debug, Error)]
@@ -366,6 +379,17 @@ impl Archive {
     /// Keeps which links are kept out of use.
     pub fn keep_kept_out(&self, links: &[KeptOut]) -> Result<(), ArchiveError> {
         self.records.commit(&[], &[Change::put(KEPT_OUT, json(&links))])?;
+        Ok(())
+    }
+
+    /// Links that have failed, and how often in a row.
+    pub fn failures(&self) -> Result<Vec<LinkFailures>, ArchiveError> {
+        Ok(self.document(FAILURES)?.map(|(failures, _)| failures).unwrap_or_default())
+    }
+
+    /// Keeps which links have failed.
+    pub fn keep_failures(&self, failures: &[LinkFailures]) -> Result<(), ArchiveError> {
+        self.records.commit(&[], &[Change::put(FAILURES, json(&failures))])?;
         Ok(())
     }
 

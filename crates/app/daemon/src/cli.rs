@@ -162,10 +162,12 @@ pub(crate) enum Command {
         #[command(flatten)]
         ask: Ask,
     },
-    /// Try the controller on model switches that answer SNMP on loopback addresses. Needs no root, and leaves nothing behind.
+    /// Try the controller on model switches that answer SNMP on loopback addresses, or on switches of the lab. Leaves nothing behind.
     #[command(
-        after_help = "Examples:\n  espalierd demo\n  espalier generate dragonfly a=4,h=2 -o dragonfly.yaml && espalierd demo dragonfly.yaml\n\n\
-        Commands are read from standard input: cut LINK, mend LINK, off SWITCH, on SWITCH, quit. Model switches forward no frames; espalier lab runs switches that do."
+        after_help = "Examples:\n  espalierd demo\n  espalier generate dragonfly a=4,h=2 -o dragonfly.yaml && espalierd demo dragonfly.yaml\n  \
+        sudo espalierd demo --lab\n\n\
+        Commands are read from standard input: cut LINK, lose LINK, mend LINK, off SWITCH, on SWITCH, quit. Model switches need no root and forward no frames; \
+        those of the lab do."
     )]
     Demo {
         /// Topology file [default: a torus of 16 switches].
@@ -174,6 +176,9 @@ pub(crate) enum Command {
         /// Plan file to deploy first, instead of a plan made for TOPOLOGY.
         #[arg(long, value_name = "PLAN", conflicts_with = "topology")]
         plan: Option<PathBuf>,
+        /// Managed switches and hosts in network namespaces, on real kernels, instead of models. Needs root and the program espalier; has no page.
+        #[arg(long)]
+        lab: bool,
         /// Address and port of the page.
         #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7433")]
         page: SocketAddr,

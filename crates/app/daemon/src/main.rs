@@ -15,7 +15,7 @@ use clap::{CommandFactory as _, Parser as _};
 use espalierd::{
     api::routes::openapi,
     config::Config,
-    demo::{DemoRequest, demo},
+    demo::{DemoRequest, Switches, demo},
     documents::{
         AuditEntry, Delivery, Event, LinkHistory, LinkSummary, Maintenance, MaintenanceRequest, Proposal,
         ProposalState, Status, Target,
@@ -40,8 +40,10 @@ fn main() -> ExitCode {
         }
         Command::CheckConfig(config) => check(&config.path),
         Command::Restore { file, config } => restore(&config.path, &file),
-        Command::Demo { topology, plan, page, counters } => {
-            let request = DemoRequest { topology: topology.as_deref(), plan: plan.as_deref(), page, counters };
+        Command::Demo { topology, plan, lab, page, counters } => {
+            let switches = if lab { Switches::Lab } else { Switches::Models };
+            let request =
+                DemoRequest { topology: topology.as_deref(), plan: plan.as_deref(), switches, page, counters };
             demo(&request).map(|()| ExitCode::SUCCESS).map_err(|why| (REFUSED, why))
         }
         Command::Openapi => print(&openapi()),

@@ -27,12 +27,14 @@ use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     iterator::Signals,
 };
+use tokio::sync::Semaphore;
 
 use crate::{
     api::{
         callers::Tokens,
-        routes::{Shared, router},
+        routes::router,
         serve::Serving,
+        shared::{ASKING_MAX, Shared},
         standby,
         tls::ServerCertificate,
     },
@@ -257,12 +259,12 @@ fn control(
             let manager = manager.map_err(|error| error.to_string())?.with_history(history(state));
             let manager = Arc::new(manager);
             let traps = manager.config().watch.traps.map(trap_socket).transpose()?;
-            let configured = Configured {
+            let configured = Arc::new(Configured {
                 reach: RwLock::new(Arc::new(reach)),
                 receivers: RwLock::new(Arc::new(receivers)),
                 tokens: Arc::new(RwLock::new(tokens)),
                 certificate: Arc::default(),
-            };
+            });
             configured.certificate.replace(tls);
             let progress = Arc::new(Progress::default());
             let shared = Arc::new(Shared {
@@ -272,6 +274,11 @@ fn control(
                 scratch: state.folder.clone(),
                 tokens: Arc::clone(&configured.tokens),
                 own_uid: geteuid().as_raw(),
+                reach: {
+                    let configured = Arc::clone(&configured);
+                    Box::new(move || configured.reach())
+                },
+                asking: Arc::new(Semaphore::new(ASKING_MAX)),
             });
             let serving = Serving::open(&places, &configured.certificate, &router(shared))?;
             let rng = Mutex::new(Rng::new(now_s() ^ u64::from(std::process::id())));

@@ -45,6 +45,10 @@ pub fn status(status: &Status) -> (Vec<String>, bool) {
             }
         }
     }
+    if status.heartbeats > 0 {
+        let hosts = counted(status.heartbeats, "host");
+        lines.push(format!("heartbeats of {hosts}; {} between hosts fail", counted(status.paths_failing, "path")));
+    }
     for open in &status.events {
         lines.extend(event(open));
     }

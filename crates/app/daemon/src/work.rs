@@ -25,7 +25,7 @@ use fabric::{HostId, LinkId, Mac, Plan, VlanId};
 use rollout::{
     addresses::with_learned,
     deploy::{Outcome, Precedence, Reason},
-    standby::{HoldDown, Standby},
+    standby::{HoldDown, PastFailures, Standby},
 };
 
 use crate::{
@@ -104,7 +104,7 @@ fn watch(manager: &Manager, plan: &Arc<Plan>, reach: &Reach) {
         if ladder.stored == Reaction::Act && has_answers(plan) {
             scope.spawn(|| answer(manager, plan, reach, &token));
         } else {
-            kept_out(manager, None);
+            past_failures(manager, None);
         }
         if let Some(absent) = manager.absent() {
             let token = &token;
@@ -173,6 +173,7 @@ fn look(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToken
     let learns = plan.topology.learning_hosts().next().is_some();
     while !token.is_cancelled() {
         monitor.begin_interval();
+        manager.poll_begins();
         let ((), took) = took(|| monitor.look());
         // Switches that were left in the middle of a request are no finding.
         if token.is_cancelled() {
@@ -229,15 +230,20 @@ fn answer(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationTok
     let (interval, hold) = (seconds(watch.standby), watch.hold_down());
     let hints = watch.traps.map(|_| Mutex::new(manager.hints()));
     while !token.is_cancelled() {
-        let kept_out = kept_out(manager, Some(plan));
-        let request = StandbyRequest { plan, interval, hold, kept_out: &kept_out, drain: DRAIN, hints: hints.as_ref() };
+        let past = past_failures(manager, Some(plan));
+        let request = StandbyRequest { plan, interval, hold, past: &past, drain: DRAIN, hints: hints.as_ref() };
         let result = stand_by(&request, (&reach.keyring, &reach.options), token, &mut |event| {
-            if let StandbyEvent::Notice(notice) = &event {
-                if let Err(error) = manager.noticed(plan, notice) {
-                    manager.store_failed(&error);
-                }
+            let kept = match &event {
+                StandbyEvent::Notice(notice) => manager.noticed(plan, notice),
+                StandbyEvent::Failure(link, in_a_row) => manager.link_failed(plan, *link, *in_a_row),
+                _ => Ok(()),
+            };
+            if let Err(error) = kept {
+                manager.store_failed(&error);
             }
-            say(manager, "standby", &event.words(plan));
+            if let Some(words) = event.words(plan) {
+                say(manager, "standby", &words);
+            }
         });
         match result {
             Ok(result) => result.words(plan).iter().for_each(|words| say(manager, "standby", words)),
@@ -247,9 +253,9 @@ fn answer(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationTok
     }
 }
 
-/// The links of a plan that are kept out of use.
-fn kept_out(manager: &Manager, plan: Option<&Plan>) -> BTreeMap<LinkId, u32> {
-    manager.keep_out_of(plan).unwrap_or_else(|error| {
+/// What is remembered of a plan's links that have failed.
+fn past_failures(manager: &Manager, plan: Option<&Plan>) -> BTreeMap<LinkId, PastFailures> {
+    manager.past_failures(plan).unwrap_or_else(|error| {
         manager.store_failed(&error);
         BTreeMap::new()
     })

@@ -7,12 +7,17 @@ use std::{
     fs,
     io::{BufRead as _, BufReader},
     path::Path,
-    thread,
-    time::{Duration, Instant},
 };
 
-use common::{Daemon, plan_text};
+use common::{Daemon, plan_text, ring};
+use controller::{Discovery, FoundSwitch};
+use espalierd::documents::DiscoveredSwitch;
+use fabric::format::native::parse_native;
 use serde_json::Value;
+use switch_model::format::StationRecord;
+
+/// A heartbeat of the host h0.
+const BEAT: &[u8] = b"{\"host\":\"02:00:00:00:00:01\",\"every_s\":60,\"vlans\":\"2-4\"}";
 
 #[test]
 fn a_token_says_who_may_do_what() {
@@ -41,6 +46,13 @@ fn a_token_says_who_may_do_what() {
         ("GET", "/v1/deployment", Some("wrong"), b"", 401),
         ("GET", "/v1/plans/none", None, b"", 404),
         ("GET", "/v1/nothing", None, b"", 404),
+        ("POST", "/v1/heartbeats", None, BEAT, 403),
+        ("POST", "/v1/heartbeats", Some("sesame"), BEAT, 403),
+        ("POST", "/v1/heartbeats", Some("drum"), BEAT, 404),
+        ("POST", "/v1/heartbeats", Some("drum"), b"{\"host\":\"h0\",\"every_s\":1,\"vlans\":\"2\"}", 400),
+        ("GET", "/v1/status", Some("drum"), b"", 403),
+        ("POST", "/v1/proposals/1/approve", Some("drum"), b"", 403),
+        ("GET", "/metrics", Some("drum"), b"", 403),
     ] {
         let (found, text) = daemon.ask(method, path, token, body);
         assert_eq!(found, status, "{method} {path}: {text}");
@@ -68,16 +80,7 @@ fn plans_come_back_as_they_were_and_events_are_streamed() {
     let (status, _) = daemon.ask("POST", "/v1/proposals/1/approve", Some("sesame"), b"");
     assert_eq!(status, 200);
     // A switch that falls silent is an event.
-    let since = Instant::now();
-    loop {
-        let (_, text) = daemon.ask("GET", "/v1/status", None, b"");
-        let status: Value = serde_json::from_str(&text).expect("JSON");
-        if status["as_planned"] == 4 {
-            break;
-        }
-        assert!(since.elapsed() < Duration::from_secs(60), "{text}");
-        thread::sleep(Duration::from_millis(50));
-    }
+    daemon.await_planned();
     let (_, deployment) = daemon.ask("GET", "/v1/deployment", None, b"");
     let deployment: Value = serde_json::from_str(&deployment).expect("JSON");
     let told = deployment["lines"].as_array().expect("lines");
@@ -112,6 +115,68 @@ fn plans_come_back_as_they_were_and_events_are_streamed() {
     assert!(metrics.contains("espalierd_target_deployed 1.0\n") && metrics.ends_with("# EOF\n"), "{metrics}");
     let (_, page) = daemon.ask("GET", "/", None, b"");
     assert!(page.contains("<h1 class=\"critical\">1 thing needs a person</h1>"), "{page}");
+}
+
+#[test]
+fn switches_are_polled_observed_and_discovered_for_whoever_asks() {
+    let daemon = Daemon::start("switches");
+    let json = |(status, text): (u16, String)| -> (u16, Value) { (status, serde_json::from_str(&text).expect("JSON")) };
+    let get = |path: &str| json(daemon.ask("GET", path, None, b""));
+    let (status, refusal) = get("/v1/fabric?fresh=true");
+    assert_eq!(
+        (status, refusal["error"].as_str()),
+        (409, Some("the switches are not polled now; the controller is waiting for a plan: espalierd propose PLAN"))
+    );
+    assert_eq!(get("/v1/switches/s0/observation").0, 409);
+    daemon.ask("POST", "/v1/proposals?reason=x", Some("sesame"), &plan_text());
+    daemon.ask("POST", "/v1/proposals/1/approve", Some("sesame"), b"");
+    daemon.await_planned();
+
+    // A host is heard once a plan has it.
+    assert_eq!(daemon.ask("POST", "/v1/heartbeats", Some("drum"), BEAT).0, 204);
+    assert_eq!(get("/v1/status").1["heartbeats"], 1);
+    let (_, last) = get("/v1/fabric");
+    daemon.closet.do_it("s1 silent");
+    // The last poll is older than the fault, one that is asked for is not.
+    let (status, fresh) = get("/v1/fabric?fresh=true");
+    let lines = fresh["lines"].as_array().expect("lines");
+    let has = |line: &str| lines.iter().any(|found| found == line);
+    assert!(status == 200 && has("3 of 4 switches hold the plan"), "{fresh}");
+    assert_eq!((&last["is_sound"], &fresh["is_sound"]), (&true.into(), &false.into()));
+    assert_eq!(fresh["report"]["switches"][1]["switch"], "s1");
+    assert!(fresh["report"]["switches"][1]["fault"].is_string(), "{fresh}");
+
+    let (status, silent) = get("/v1/switches/s1/observation");
+    assert!(status == 200 && silent["observation"].is_null() && silent["fault"].is_string(), "{silent}");
+    daemon.closet.do_it("s1 speaks");
+    let (_, observed) = get("/v1/switches/s1/observation");
+    assert_eq!(observed["observation"]["format"], "espalier-observed", "{observed}");
+    assert_eq!(get("/v1/switches/nobody/observation").0, 404);
+
+    let topology = parse_native("ring.yaml", &ring()).expect("a topology");
+    let address = |at: usize| topology.switches()[at].mgmt.expect("an address").to_string();
+    let discover = |asked: Value, token: Option<&str>| {
+        let body = serde_json::json!({ "switches": asked }).to_string();
+        json(daemon.ask("POST", "/v1/discovery", token, body.as_bytes()))
+    };
+    let all: Vec<Value> = (0..4).map(|at| serde_json::json!({ "address": address(at) })).collect();
+    let (status, found) = discover(all.into(), None);
+    let found: Vec<DiscoveredSwitch> = serde_json::from_value(found).expect("switches");
+    assert_eq!(status, 200);
+    let switches = found.into_iter().map(|DiscoveredSwitch { address, station, .. }| {
+        let record: StationRecord = serde_json::from_value(station.expect("it answers")).expect("a station");
+        let (station, identity) = record.parse().expect("a station");
+        FoundSwitch { address, station, identity }
+    });
+    assert_eq!(Discovery::new(switches.collect(), Vec::new()).cabling.links.len(), 4);
+    // A name decides whose credentials are sent, so only approvers give another one, or another address.
+    for asked in
+        [serde_json::json!({ "address": address(0), "name": "s1" }), serde_json::json!({ "address": "127.0.0.9" })]
+    {
+        assert_eq!(discover(serde_json::json!([asked]), None).0, 403, "{asked}");
+    }
+    let (status, strange) = discover(serde_json::json!([{ "address": "127.0.0.9" }]), Some("sesame"));
+    assert!(status == 200 && strange[0]["station"].is_null() && strange[0]["fault"].is_string(), "{strange}");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //!   > wait 4 of 4 switches hold the plan    until the status has a line with these words
 //!   > s0 cuts                               the cable at s0:p1 loses its carrier
 //! ```
-//! `config: ` begins a line of the configuration. `needs: small-disk` gives the daemon's state a disk of its own (root), `needs: clock` a
+//! `heartbeats 4 's0:p1 -- s1:p2'` has all hosts report for 4 s that the cable loses all frames. `config: ` begins a line of the configuration. `needs: small-disk` gives the daemon's state a disk of its own (root), `needs: clock` a
 //! wall clock of its own (a C compiler), `needs: etcd` a store in three members of etcd. `BLESS=1` writes what is printed into the files.
 
 #[path = "../../records/tests/common/mod.rs"]
@@ -24,10 +24,17 @@ use std::{
     time::{Duration, Instant},
 };
 
+use api_client::{
+    Ask, Endpoint,
+    documents::{FailingPath, Heartbeat, PathLoss},
+};
 use cluster::Cluster;
 use fabric::{
-    FlowControl, Plan, Policy, Resilience, VlanId, VlanPool,
-    format::{native::parse_native, plan::write_plan},
+    FlowControl, HostId, Plan, Policy, Resilience, VlanId, VlanPool, VlanSet,
+    format::{
+        native::parse_native,
+        plan::{ReadMode, read_plan, write_plan},
+    },
 };
 use nix::sched::{CloneFlags, unshare};
 use switches::{Closet, Folder, ROOMY, learning_ring, ring};
@@ -266,6 +273,19 @@ impl Stage {
                 thread::sleep(Duration::from_secs_f64(words[1].parse().expect("seconds")));
                 String::new()
             }
+            // Every host sends heartbeats for some seconds, while a cable loses all frames, the hosts of a switch are gone, or nothing is lost.
+            "heartbeats" => {
+                let text = fs::read(self.file("plan.json")).expect("a plan");
+                let plan = read_plan(&text, ReadMode::Strict).expect("a plan");
+                let seconds: u64 = words[1].parse().expect("seconds");
+                for turn in 0..=2 * seconds {
+                    plan.topology.host_ids().for_each(|host| self.beat(&plan, host, &words[2]));
+                    if turn < 2 * seconds {
+                        thread::sleep(Duration::from_millis(500));
+                    }
+                }
+                String::new()
+            }
             "writes" => {
                 let writes = self.closet.writes.load(Ordering::SeqCst);
                 let since = writes - self.writes;
@@ -311,6 +331,34 @@ impl Stage {
                 told
             }
         }
+    }
+
+    /// A host's heartbeat while something, named as links and switches are, loses all frames.
+    fn beat(&self, plan: &Plan, host: HostId, lost: &str) {
+        let topology = &plan.topology;
+        let (home, gone) = (topology.switch_of(host), topology.find_switch(lost));
+        if gone == Some(home) {
+            return;
+        }
+        let mut failing = Vec::new();
+        for tree in &plan.trees {
+            let rooted = tree.tree.rooted_at(topology, home);
+            for toward in topology.host_ids().filter(|toward| *toward != host) {
+                let site = topology.switch_of(toward);
+                let mut path =
+                    rooted.path_to(topology, site).into_iter().map(|channel| topology.link_label(channel.link()));
+                if gone == Some(site) || path.any(|link| link == lost) {
+                    let toward = topology.host(toward).mac.to_string();
+                    failing.push(FailingPath { vlan: tree.vlan.get(), toward, loss: PathLoss::Silent });
+                }
+            }
+        }
+        let vlans: VlanSet = plan.trees.iter().map(|tree| tree.vlan).collect();
+        let mac = topology.host(host).mac.to_string();
+        let heartbeat = Heartbeat { host: mac, every_s: 1, vlans: vlans.to_string(), failing, sent: Vec::new() };
+        let body = serde_json::to_vec(&heartbeat).expect("JSON");
+        let endpoint = Endpoint::Socket(self.file("socket"));
+        endpoint.send(Ask::post("/v1/heartbeats", body), WAIT_MAX).expect("the daemon takes it");
     }
 
     fn wait(&self, command: &[String], words: &str) {
@@ -504,8 +552,10 @@ scenarios!(
     etcd_minority,
     failed_deployment,
     failing_receiver,
+    failures_remembered,
     first_plan,
     flapping_cable,
+    heartbeats,
     kept_out,
     killed_deployment,
     learned_addresses,

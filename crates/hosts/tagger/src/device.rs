@@ -310,14 +310,7 @@ impl Tagged {
     /// # Errors
     /// What the kernel refused.
     pub fn counters(&self) -> Result<Counters, TaggerError> {
-        let (_, slots) = self.read()?;
-        let mut counters = Counters::default();
-        for (mac, slot) in slots {
-            let value = self.destinations.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
-            if let Some(value) = value.at(&self.device, "read counters")? {
-                counters.destinations.insert(mac, Count { frames: word(&value, 0), bytes: word(&value, 1) });
-            }
-        }
+        let mut counters = Counters { destinations: self.sent()?, ..Counters::default() };
         for vlan in (VlanId::MIN.get()..=VlanId::MAX.get()).filter_map(|id| VlanId::new(id).ok()) {
             let key = u32::from(vlan.get()).to_ne_bytes();
             let values = self.vlans.lookup_percpu(&key, MapFlags::ANY).at(&self.device, "read counters")?;
@@ -339,6 +332,22 @@ impl Tagged {
             }
         }
         Ok(counters)
+    }
+
+    /// What was sent, by destination: what [`Tagged::counters`] says of that, sooner.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn sent(&self) -> Result<BTreeMap<Mac, Count>, TaggerError> {
+        let (_, slots) = self.read()?;
+        let mut sent = BTreeMap::new();
+        for (mac, slot) in slots {
+            let value = self.destinations.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
+            if let Some(value) = value.at(&self.device, "read counters")? {
+                sent.insert(mac, Count { frames: word(&value, 0), bytes: word(&value, 1) });
+            }
+        }
+        Ok(sent)
     }
 
     /// The table in force, and the frames of each destination: what [`Tagged::counters`] says of them, sooner.

@@ -73,6 +73,15 @@ impl HoldDown {
     }
 }
 
+/// What an earlier standby knew of a cable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PastFailures {
+    /// Failures in a row.
+    pub in_a_row: u32,
+    /// Whether it was kept out of use.
+    pub is_kept_out: bool,
+}
+
 /// What is known of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkHealth {
@@ -193,6 +202,8 @@ pub struct Standby {
     up_since: BTreeMap<LinkId, Duration>,
     /// Failures in a row.
     failures: BTreeMap<LinkId, u32>,
+    /// Those that have not been asked for.
+    counted: VecDeque<(LinkId, u32)>,
     /// Cables that have failed too often, until they have carried for their hold-down.
     kept_out: BTreeSet<LinkId>,
     /// Failures for which hosts could not be stopped, and when that may be tried again.
@@ -258,6 +269,7 @@ impl Standby {
             down: BTreeSet::new(),
             up_since: BTreeMap::new(),
             failures: BTreeMap::new(),
+            counted: VecDeque::new(),
             kept_out: BTreeSet::new(),
             refused: BTreeMap::new(),
             notices: VecDeque::new(),
@@ -271,10 +283,11 @@ impl Standby {
         Prepared { links: self.overs.len() - self.cables.len(), switches: self.cables.len(), stopped }
     }
 
-    /// Takes that an earlier standby kept cables out, after so many failures in a row each. Their hold-down begins anew.
-    pub fn keep_out(&mut self, failures: &BTreeMap<LinkId, u32>) {
-        self.failures.extend(failures);
-        self.kept_out.extend(failures.keys().filter(|link| self.overs.contains_key(&Failure::Link(**link))));
+    /// Takes what an earlier standby knew of cables. The hold-down of those that it kept out begins anew.
+    pub fn remember(&mut self, past: &BTreeMap<LinkId, PastFailures>) {
+        self.failures.extend(past.iter().map(|(link, past)| (*link, past.in_a_row)));
+        let kept_out = past.iter().filter(|(_, past)| past.is_kept_out).map(|(link, _)| *link);
+        self.kept_out.extend(kept_out.filter(|link| self.overs.contains_key(&Failure::Link(*link))));
     }
 
     /// Takes up what an earlier standby left: `found[host]` is what each host's port has, `dead` the cables that are down.
@@ -425,6 +438,7 @@ impl Standby {
             _ => failures.saturating_add(1),
         };
         let failures = *failures;
+        self.counted.push_back((link, failures));
         if failures > self.hold.limit && self.overs.contains_key(&Failure::Link(link)) {
             self.kept_out.insert(link);
             self.notices.push_back(StandbyNotice::KeptOut(link, failures, self.hold.after(failures)));
@@ -639,6 +653,11 @@ impl Standby {
     /// The next thing worth telling a person.
     pub fn poll_notice(&mut self) -> Option<StandbyNotice> {
         self.notices.pop_front()
+    }
+
+    /// A cable that has failed, and how often in a row by now: for whoever remembers it for the next standby.
+    pub fn poll_failure(&mut self) -> Option<(LinkId, u32)> {
+        self.counted.pop_front()
     }
 }
 

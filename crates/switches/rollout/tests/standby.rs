@@ -13,7 +13,9 @@ use fabric::{
     rng::Rng,
 };
 use proptest::prelude::*;
-use rollout::standby::{ActiveVlans, HoldDown, LinkHealth, Standby, StandbyNotice, Unprepared, link_health};
+use rollout::standby::{
+    ActiveVlans, HoldDown, LinkHealth, PastFailures, Standby, StandbyNotice, Unprepared, link_health,
+};
 
 const TICK: Duration = Duration::from_millis(250);
 const HOLD: Duration = Duration::from_secs(5);
@@ -348,7 +350,7 @@ fn a_cable_that_is_kept_out_is_not_used_while_another_answer_ends_or_another_sta
     let nobody = BTreeSet::new();
     let hold = HoldDown { least: HOLD, limit: 2, most: 100 * HOLD };
     let (mut standby, mut fabric) = (Standby::new(&plan, hold, DRAIN).expect("ready"), Fabric::new(&plan));
-    standby.keep_out(&BTreeMap::from([(flapping, 5)]));
+    standby.remember(&BTreeMap::from([(flapping, PastFailures { in_a_row: 5, is_kept_out: true })]));
     // It carries, and is kept out all the same.
     for _ in 0..12 {
         fabric.turn(&mut standby, &nobody);
@@ -369,6 +371,23 @@ fn a_cable_that_is_kept_out_is_not_used_while_another_answer_ends_or_another_sta
         fabric.turn(&mut standby, &nobody);
     }
     assert_eq!(standby.active(), ActiveVlans::Planned);
+}
+
+#[test]
+fn failures_that_an_earlier_standby_counted_are_counted_on() {
+    let plan = ready("torus 3x3", Policy::default());
+    let (link, nobody) = (overs(&plan)[0].0, BTreeSet::new());
+    let hold = HoldDown { least: HOLD, limit: 2, most: 100 * HOLD };
+    let (mut standby, mut fabric) = (Standby::new(&plan, hold, DRAIN).expect("ready"), Fabric::new(&plan));
+    standby.remember(&BTreeMap::from([(link, PastFailures { in_a_row: 2, is_kept_out: false })]));
+    for _ in 0..12 {
+        fabric.turn(&mut standby, &nobody);
+    }
+    assert_eq!((standby.active(), standby.poll_failure()), (ActiveVlans::Planned, None));
+    fabric.dead.insert(link);
+    let notices = fabric.turn(&mut standby, &nobody);
+    assert_eq!(standby.poll_failure(), Some((link, 3)));
+    assert!(notices.contains(&StandbyNotice::KeptOut(link, 3, 2 * HOLD)), "{notices:?}");
 }
 
 #[test]

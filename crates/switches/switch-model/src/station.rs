@@ -150,6 +150,11 @@ impl Capabilities {
         Self(octets.first().copied().unwrap_or(0))
     }
 
+    /// The octet that [`Self::of`] takes.
+    pub fn octet(self) -> u8 {
+        self.0
+    }
+
     /// Whether frames pass through it: a bridge or a router, but no telephone with a second socket.
     pub fn is_switch(self) -> bool {
         self.0 & (Self::BRIDGE | Self::ROUTER) != 0 && self.0 & Self::TELEPHONE == 0

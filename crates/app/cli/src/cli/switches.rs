@@ -32,15 +32,16 @@ pub(crate) struct Reach {
 /// Find the cables of real switches: a topology from what they say of their neighbours.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier discover 192.0.2.1 192.0.2.2 192.0.2.3 -o cables.yaml\n  \
-    espalier discover 192.0.2.1 192.0.2.2 --expect cables.yaml\n\n\
+    espalier discover 192.0.2.1 192.0.2.2 --expect cables.yaml\n  \
+    espalier --controller https://controller.example.org:7434 --token-file token discover\n\n\
     A cable counts when both of its ends report it. Exit code 1 means doubts, or a difference from what is expected.")]
 pub(crate) struct Discover {
-    /// Management addresses of the switches.
-    #[arg(value_name = "ADDRESS", required_unless_present = "expect")]
+    /// Management addresses of the switches; those of --expect if none are given, or of the plan with --controller.
+    #[arg(value_name = "ADDRESS")]
     pub(crate) addresses: Vec<std::net::IpAddr>,
     #[command(flatten)]
     pub(crate) reach: Reach,
-    /// Compare with these cables, and ask its switches if no addresses are given.
+    /// Compare with these cables.
     #[arg(long, value_name = "TOPOLOGY")]
     pub(crate) expect: Option<PathBuf>,
     /// Model of every switch that is found.
@@ -160,14 +161,15 @@ pub(crate) struct Deploy {
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  espalier observe plan.json -o seen && espalier check plan.json --observed seen\n  \
-    espalier observe plan.json --parallel 4 -o seen\n\n\
+    espalier observe plan.json --parallel 4 -o seen\n  \
+    espalier --controller /run/espalierd/espalierd.sock observe -o seen\n\n\
     The folder changes when all switches have been asked; Ctrl-C leaves it as it was. Exit code 1 means that a switch does \
     not answer; what an earlier run wrote of it goes."
 )]
 pub(crate) struct Observe {
-    /// The plan that the switches should hold.
+    /// The plan that the switches should hold; the controller's with --controller.
     #[arg(value_name = "PLAN")]
-    pub(crate) plan: PathBuf,
+    pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reach: Reach,
     /// Where to write, a file a switch.
@@ -178,19 +180,20 @@ pub(crate) struct Observe {
 /// Show what is wrong with the fabric of a plan, what follows from it and what to do, and the load of every link.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier status plan.json --credentials admin.toml\n  \
-    espalier status plan.json --interval 10 --json\n\n\
+    espalier status plan.json --interval 10 --json\n  \
+    espalier --controller https://controller.example.org:7434 --token-file token status\n\n\
     Every cause is named once, with what follows from it and what to do. Loads are what passed between two readings, in the \
     direction that the cable is written and back. Exit code 1 means that a person is needed, or that it has to be asked again.")]
 pub(crate) struct Status {
-    /// The plan that the switches should hold.
+    /// The plan that the switches should hold; the controller's with --controller.
     #[arg(value_name = "PLAN")]
-    pub(crate) plan: PathBuf,
+    pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reach: Reach,
     /// How long counters are watched, in seconds.
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = real(0.25..=3600.0))]
     pub(crate) interval: f64,
-    /// The file of `espalier addresses`; plan.addresses.json beside plan.json by default.
+    /// The file of `espalier addresses`; plan.addresses.json beside plan.json by default, the controller's with --controller.
     #[arg(long, value_name = "FILE")]
     pub(crate) addresses: Option<PathBuf>,
 }
@@ -202,7 +205,7 @@ pub(crate) struct Watch {
     #[command(flatten)]
     pub(crate) status: Status,
     /// How old what switches hold may get before it is read again although nothing says that it has changed, in seconds.
-    /// Counters, states of ports and indicators of change are read every interval.
+    /// Counters, states of ports and indicators of change are read every interval. With --controller, `watch.tables` of its configuration counts.
     #[arg(long, value_name = "S", default_value_t = 300.0, value_parser = real(0.0..=86_400.0))]
     pub(crate) full_every: f64,
     /// End after so many times.

@@ -63,7 +63,8 @@ pub(crate) enum TaggerCommand {
         device: String,
     },
     /// Attach, watch the paths to other switches, and leave those that are dead or lossy until they heal.
-    #[command(after_help = "Example: espalier tagger run eth1 --config tagger.conf\n\n\
+    #[command(after_help = "Examples:\n  espalier tagger run eth1 --config tagger.conf\n  \
+        espalier --controller https://controller.example.org:7434 --token-file token tagger run eth1 --plan plan.json\n\n\
         Ends on SIGINT or SIGTERM; the device goes on tagging.")]
     Run {
         /// The network device.
@@ -82,6 +83,10 @@ pub(crate) enum TaggerCommand {
         /// Milliseconds after which TCP sends again at the earliest on the device's subnets; 0 leaves them to Linux.
         #[arg(long, default_value_t = 10, value_name = "MS", value_parser = short(0..=200))]
         rto_min: u32,
+        /// With --controller: seconds between heartbeats, which tell it of failing paths and of bytes sent by destination. A path that
+        /// begins to fail is told of within a second.
+        #[arg(long, default_value_t = 10, value_name = "S", value_parser = short(1..=3600))]
+        heartbeat: u32,
     },
 }
 

@@ -11,6 +11,7 @@ use super::{
     cables::{differences, doubt_sentence},
     interrupt::{INTERRUPTED, Interrupt},
     reach, say,
+    through::Through,
 };
 use crate::{
     cli,
@@ -19,10 +20,16 @@ use crate::{
     files::{models, read_topology, write_file},
 };
 
-pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
+pub(super) fn run(args: &cli::Discover, controller: &cli::Controller, output: Output) -> Result<ExitCode> {
+    let through = Through::of(controller)?;
     let expected = args.expect.as_deref().map(|path| read_topology(path, &args.own)).transpose()?;
-    let addresses = whom(args, expected.as_ref())?;
-    let keyring = reach::keyring(&args.reach)?;
+    let addresses = match &through {
+        Some(through) if args.addresses.is_empty() && expected.is_none() => {
+            let addresses = through.plan(None)?.topology.switches().iter().filter_map(|switch| switch.mgmt).collect();
+            whom(addresses, None)?
+        }
+        _ => whom(args.addresses.clone(), expected.as_ref())?,
+    };
     let known = models(&args.own, args.output.as_deref().unwrap_or(Path::new("-")))?;
     if let Some(model) = &args.model {
         let spec = SwitchSpec { model: Some(model.clone()), mgmt: None };
@@ -30,13 +37,19 @@ pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
             .add_switch("sw", spec)
             .map_err(|fault| bad_input(fault.to_string()))?;
     }
-    let interrupt = Interrupt::watch()?;
     let ask = |(name, address): (Option<String>, IpAddr)| {
         let ports = port_names(expected.as_ref(), name.as_deref(), &known, args.model.as_deref());
         Asked { address, name, ports }
     };
     let asked: Vec<Asked> = addresses.into_iter().map(ask).collect();
-    let Some(found) = discover(&asked, (&keyring, &reach::options(&args.reach)), &interrupt.token()) else {
+    let found = match through {
+        Some(through) => Some(through.discover(&asked)?),
+        None => {
+            let keyring = reach::keyring(&args.reach)?;
+            discover(&asked, (&keyring, &reach::options(&args.reach)), &Interrupt::watch()?.token())
+        }
+    };
+    let Some(found) = found else {
         match output {
             Output::Json => say!("{}", serde_json::json!({ "interrupted": true })),
             Output::Person => match &args.output {
@@ -85,19 +98,22 @@ pub(super) fn run(args: &cli::Discover, output: Output) -> Result<ExitCode> {
 }
 
 /// Addresses to ask, and names if they are known.
-fn whom(args: &cli::Discover, expected: Option<&Topology>) -> Result<Vec<(Option<String>, IpAddr)>> {
+fn whom(addresses: Vec<IpAddr>, expected: Option<&Topology>) -> Result<Vec<(Option<String>, IpAddr)>> {
     let known: BTreeMap<IpAddr, String> = expected
         .map(|topology| {
             topology.switches().iter().filter_map(|switch| Some((switch.mgmt?, switch.name.clone()))).collect()
         })
         .unwrap_or_default();
-    if args.addresses.is_empty() {
+    if addresses.is_empty() {
+        if expected.is_none() {
+            return Err(bad_input("name the management addresses of the switches, or expected cables with --expect"));
+        }
         if known.is_empty() {
             return Err(bad_input("none of the expected switches has a management address; add mgmt: to them"));
         }
         return Ok(known.into_iter().map(|(address, name)| (Some(name), address)).collect());
     }
-    Ok(args.addresses.iter().map(|address| (known.get(address).cloned(), *address)).collect())
+    Ok(addresses.into_iter().map(|address| (known.get(&address).cloned(), address)).collect())
 }
 
 /// Names that ports are to have: those of the expected topology, or of the model.

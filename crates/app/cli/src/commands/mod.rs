@@ -17,6 +17,7 @@ mod explain;
 mod export;
 mod failure;
 mod generate;
+mod heartbeats;
 mod htsim;
 mod import;
 mod interrupt;
@@ -54,6 +55,7 @@ mod suggest_cables;
 mod sweep;
 mod switchd;
 mod tagger;
+mod through;
 mod traffic;
 mod verdict;
 
@@ -81,9 +83,10 @@ pub(crate) enum Output {
 /// Whatever keeps it from its result.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
     let output = if cli.json { Output::Json } else { Output::Person };
-    if cli.controller.url.is_some() && !matches!(cli.command, Command::Deploy(_)) {
+    if cli.controller.url.is_some() && !cli.command.asks_controllers() {
         return Err(bad_input(
-            "--controller is for deploy; what else a controller can be asked is a command of espalierd: status, events, history, proposals".to_owned(),
+            "--controller is for deploy, status, watch, observe, discover and tagger run; espalierd stands by and enters learned addresses by itself, and \
+             espalierd events, history and proposals show what it does",
         ));
     }
     match cli.command {
@@ -92,12 +95,12 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Traffic(args) => traffic::run(&args, output),
         Command::Plan(args) => plan::run(&args, output),
         Command::Check(args) => check::run(&args, output),
-        Command::Discover(args) => discover::run(&args, output),
+        Command::Discover(args) => discover::run(&args, &cli.controller, output),
         Command::Enrol(args) => enrol::run(&args, output),
         Command::Deploy(args) => deploy::run(&args, &cli.controller, output),
-        Command::Observe(args) => observe::run(&args, output),
-        Command::Status(args) => status::run(&args, output),
-        Command::Watch(args) => status::watch(&args, output),
+        Command::Observe(args) => observe::run(&args, &cli.controller, output),
+        Command::Status(args) => status::run(&args, &cli.controller, output),
+        Command::Watch(args) => status::watch(&args, &cli.controller, output),
         Command::Standby(args) => standby::run(&args, output),
         Command::Addresses(args) => addresses::run(&args, output),
         Command::Show(args) => show::run(&args, output),
@@ -107,7 +110,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Lab(args) => lab::run(&args, output),
         Command::Simulate(args) => simulate::run(&args, output),
         Command::Sweep(args) => sweep::run(&args, output),
-        Command::Tagger(args) => tagger::run(&args, output),
+        Command::Tagger(args) => tagger::run(&args, &cli.controller, output),
         Command::Switchd(args) => switchd::run(&args),
         Command::Reproduce(args) => reproduce::run(&args, output),
         Command::Demo(args) => demo::run(&args, output),

@@ -21,11 +21,17 @@ use super::{
     Output,
     interrupt::{INTERRUPTED, Interrupt},
     reach, say,
+    through::{Through, named},
 };
 use crate::{cli, failure::FAILED, files::read_plan_file};
 
-pub(super) fn run(args: &cli::Observe, output: Output) -> Result<ExitCode> {
-    let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
+pub(super) fn run(args: &cli::Observe, controller: &cli::Controller, output: Output) -> Result<ExitCode> {
+    if let Some(through) = Through::of(controller)? {
+        let plan = through.plan(args.plan.as_deref())?;
+        let observations = through.observe(&plan, args.reach.parallel)?;
+        return conclude(args, &plan, &observations, output);
+    }
+    let plan = read_plan_file(named(args.plan.as_deref())?, ReadMode::Strict)?;
     let interrupt = Interrupt::watch()?;
     let (keyring, options) = (reach::keyring(&args.reach)?, reach::options(&args.reach));
     let fabric = Fabric::of(&plan, &keyring, &options, interrupt.token().for_requests())?;
@@ -41,16 +47,21 @@ pub(super) fn run(args: &cli::Observe, output: Output) -> Result<ExitCode> {
         }
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    write_observations(&args.output, &plan, &observations)?;
+    conclude(args, &plan, &observations, output)
+}
+
+/// Writes what was observed, and says so.
+fn conclude(args: &cli::Observe, plan: &Plan, observations: &[Observation], output: Output) -> Result<ExitCode> {
+    write_observations(&args.output, plan, observations)?;
     let (mut small, mut failed) = (Vec::new(), Vec::new());
-    for (switch, observation) in plan.topology.switch_ids().zip(&observations) {
+    for (switch, observation) in plan.topology.switch_ids().zip(observations) {
         let fault = match observation {
             Observation::Held(observed) => {
                 let mtus: Vec<Option<u16>> = observed.state.ports.iter().map(|port| port.mtu_bytes).collect();
                 small.extend(small_mtus(&plan.devices[switch.index()], &mtus));
                 continue;
             }
-            Observation::Failed(fault) => fault.to_string(),
+            Observation::Failed(fault) => fault.clone(),
             Observation::NotAsked => "was not asked".to_owned(),
         };
         failed.push((plan.topology.switch(switch).name.clone(), fault));

@@ -20,7 +20,7 @@ pub(super) fn run(args: &cli::Standby, output: Output) -> Result<ExitCode> {
         plan: &plan,
         interval: seconds("--interval", args.interval, 0.05..=60.0)?,
         hold: HoldDown::new(seconds("--hold", args.hold, 0.0..=86_400.0)?),
-        kept_out: &BTreeMap::new(),
+        past: &BTreeMap::new(),
         drain: seconds("--drain", args.drain, 0.05..=60.0)?,
         hints: None,
     };
@@ -34,7 +34,8 @@ pub(super) fn run(args: &cli::Standby, output: Output) -> Result<ExitCode> {
     let mut unread = None;
     let token = interrupt.token();
     let result = stand_by(&request, (&keyring, &options), &interrupt.token(), &mut |event| {
-        if let Err(error) = log.say(&event.words(&plan)) {
+        let told = event.words(&plan).map_or(Ok(()), |words| log.say(&words));
+        if let Err(error) = told {
             unread.get_or_insert(error);
             token.cancel();
         }

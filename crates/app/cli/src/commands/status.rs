@@ -1,7 +1,5 @@
 //! `espalier status` and `watch`: what is wrong with a fabric, and what its links carry.
 
-mod picture;
-
 use std::{
     process::ExitCode,
     thread,
@@ -9,25 +7,42 @@ use std::{
 };
 
 use anyhow::Result;
-use controller::{Fabric, Monitor};
+use api_client::documents::FabricStatus;
+use controller::{
+    Fabric, Monitor,
+    status_words::{status_json, status_lines},
+};
 use fabric::format::plan::ReadMode;
+use serde_json::Value;
 
 use super::{
     Output,
     addresses::take_learned,
     interrupt::{INTERRUPTED, Interrupt},
     reach, say,
+    through::{Through, named},
 };
-use crate::{cli, failure::FAILED, files::read_plan_file};
-
-use picture::Picture;
+use crate::{
+    cli,
+    failure::{FAILED, bad_input},
+    files::read_plan_file,
+};
 
 /// How long a program takes to notice Ctrl-C at most.
 const LOOK: Duration = Duration::from_millis(50);
 
-pub(super) fn run(args: &cli::Status, output: Output) -> Result<ExitCode> {
-    let mut plan = read_plan_file(&args.plan, ReadMode::Strict)?;
-    let known = take_learned(&mut plan, &args.plan, args.addresses.as_ref())?;
+pub(super) fn run(args: &cli::Status, controller: &cli::Controller, output: Output) -> Result<ExitCode> {
+    if let Some(through) = asked(args, controller)? {
+        // Loads are those since the poll before.
+        through.fabric_status()?;
+        thread::sleep(Duration::from_secs_f64(args.interval));
+        let status = through.fabric_status()?;
+        show(&status, output)?;
+        return Ok(if status.is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) });
+    }
+    let file = named(args.plan.as_deref())?;
+    let mut plan = read_plan_file(file, ReadMode::Strict)?;
+    let known = take_learned(&mut plan, file, args.addresses.as_ref())?;
     let interrupt = Interrupt::watch()?;
     let (keyring, options) = (reach::keyring(&args.reach)?, reach::options(&args.reach));
     let fabric = Fabric::of(&plan, &keyring, &options, interrupt.token().for_requests())?;
@@ -48,9 +63,37 @@ pub(super) fn run(args: &cli::Status, output: Output) -> Result<ExitCode> {
         }
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    let picture = Picture { plan: &plan, report: monitor.report() };
-    picture.show(output)?;
-    Ok(if picture.report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    let report = monitor.report();
+    print(output, || status_lines(&plan, &report), || status_json(&plan, &report))?;
+    Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// The controller to ask, if one is named. It knows its plan and the learned addresses.
+fn asked(args: &cli::Status, controller: &cli::Controller) -> Result<Option<Through>> {
+    let through = Through::of(controller)?;
+    if let Some(through) = &through {
+        if args.addresses.is_some() {
+            return Err(bad_input(
+                "--addresses is for switches without a controller; espalierd enters learned addresses by itself",
+            ));
+        }
+        if let Some(plan) = &args.plan {
+            through.plan(Some(plan))?;
+        }
+    }
+    Ok(through)
+}
+
+fn show(status: &FabricStatus, output: Output) -> Result<()> {
+    print(output, || status.lines.clone(), || status.report.clone())
+}
+
+fn print(output: Output, lines: impl Fn() -> Vec<String>, json: impl Fn() -> Value) -> Result<()> {
+    match output {
+        Output::Json => say!("{}", json()),
+        Output::Person => say!("{}", lines().join("\n")),
+    }
+    Ok(())
 }
 
 /// Lets time pass, less if it is asked to stop.
@@ -60,10 +103,22 @@ fn rest(until: Instant, interrupt: &Interrupt) {
     }
 }
 
-pub(super) fn watch(args: &cli::Watch, output: Output) -> Result<ExitCode> {
-    let mut plan = read_plan_file(&args.status.plan, ReadMode::Strict)?;
-    let known = take_learned(&mut plan, &args.status.plan, args.status.addresses.as_ref())?;
+pub(super) fn watch(args: &cli::Watch, controller: &cli::Controller, output: Output) -> Result<ExitCode> {
     let interval = Duration::from_secs_f64(args.status.interval);
+    if let Some(through) = asked(&args.status, controller)? {
+        let mut done = 0;
+        through.fabric_status()?;
+        while args.times.is_none_or(|times| done < times) {
+            thread::sleep(interval);
+            show(&through.fabric_status()?, output)?;
+            part(output)?;
+            done += 1;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let file = named(args.status.plan.as_deref())?;
+    let mut plan = read_plan_file(file, ReadMode::Strict)?;
+    let known = take_learned(&mut plan, file, args.status.addresses.as_ref())?;
     let interrupt = Interrupt::watch_in_order()?;
     let stop = || interrupt.is_pressed();
     let (keyring, options) = (reach::keyring(&args.status.reach)?, reach::options(&args.status.reach));
@@ -83,11 +138,18 @@ pub(super) fn watch(args: &cli::Watch, output: Output) -> Result<ExitCode> {
         if stop() {
             break;
         }
-        Picture { plan: &plan, report: monitor.report() }.show(output)?;
-        if output == Output::Person {
-            say!("");
-        }
+        let report = monitor.report();
+        print(output, || status_lines(&plan, &report), || status_json(&plan, &report))?;
+        part(output)?;
         done += 1;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// An empty line between two statuses, for a person.
+fn part(output: Output) -> Result<()> {
+    if output == Output::Person {
+        say!("");
+    }
+    Ok(())
 }

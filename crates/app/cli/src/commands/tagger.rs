@@ -1,6 +1,12 @@
 //! `espalier tagger`: a host that tags its own frames.
 
-use std::{collections::BTreeMap, process::ExitCode, time::Duration};
+use std::{
+    collections::BTreeMap,
+    process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 use fabric::{
@@ -8,21 +14,28 @@ use fabric::{
     format::{plan::ReadMode, table::Table},
 };
 use tagger::{
-    Config, TaggingTable, daemon,
+    Config, TaggingTable,
+    daemon::{self, Notice},
     device::{self, Tagged},
     health::{Settings, Verdict, Why},
     paths::Paths,
     plan::{self, PlanError},
 };
 
-use super::{Output, interrupt::Interrupt, say};
+use super::{
+    Output,
+    heartbeats::{Heartbeats, Verdicts},
+    interrupt::Interrupt,
+    say,
+    through::Through,
+};
 use crate::{
     cli::{self, TaggerCommand, TaggerSource},
     failure::bad_input,
     files::{read_plan_file, read_text, write_file},
 };
 
-pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
+pub(super) fn run(args: &cli::Tagger, controller: &cli::Controller, output: Output) -> Result<ExitCode> {
     match &args.command {
         TaggerCommand::Config { plan: path, spread, dscp, output: to } => {
             let plan = read_plan_file(path, ReadMode::Strict)?;
@@ -56,7 +69,9 @@ pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
             eprintln!("{device} does not tag");
         }
         TaggerCommand::Status { device } => status(&Tagged::open(device)?, output)?,
-        TaggerCommand::Run { device, source, room, probes, silence, rto_min } => {
+        TaggerCommand::Run { device, source, room, probes, silence, rto_min, heartbeat } => {
+            // Files of the controller's are read while they can be.
+            let through = Through::of(controller)?;
             let (table, paths) = tables(device, source)?;
             let tagged = device::attach(device, &table, *room)?;
             retransmit_after(device, *rto_min)?;
@@ -70,18 +85,42 @@ pub(super) fn run(args: &cli::Tagger, output: Output) -> Result<ExitCode> {
             let settings = Settings { probes_per_s_max: *probes, silence_ns, ..Settings::default() };
             let prepared = daemon::prepare(&tagged)?;
             linux_net::privileges::keep_only(linux_net::privileges::Capability::Bpf).context("give up privileges")?;
-            daemon::run(&prepared, &table, &paths, settings, &|| interrupt.is_pressed(), &mut |notice| {
-                let what = match notice.verdict {
-                    Verdict::Healthy => "healthy",
-                    Verdict::Sick(Why::Silent) => "silent",
-                    Verdict::Sick(Why::Lossy) => "lossy",
-                    Verdict::Sick(Why::Late) => "late",
-                };
-                eprintln!("VLAN {} toward {}: {what}; {} destinations moved", notice.vlan, notice.toward, notice.moved);
+            let heartbeats = through.as_ref().map(|through| Heartbeats {
+                endpoint: &through.endpoint,
+                tagged: &tagged,
+                paths: &paths,
+                vlans: &table.receive,
+                every_s: u64::from(*heartbeat),
+                verdicts: Verdicts::default(),
+            });
+            let is_over = AtomicBool::new(false);
+            let stop = || interrupt.is_pressed() || is_over.load(Ordering::SeqCst);
+            thread::scope(|scope| {
+                if let Some(heartbeats) = &heartbeats {
+                    scope.spawn(|| heartbeats.send(&stop));
+                }
+                let done = daemon::run(&prepared, &table, &paths, settings, &stop, &mut |notice| {
+                    if let Some(heartbeats) = &heartbeats {
+                        heartbeats.note(&notice);
+                    }
+                    tell(&notice);
+                });
+                is_over.store(true, Ordering::SeqCst);
+                done
             })?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn tell(notice: &Notice) {
+    let what = match notice.verdict {
+        Verdict::Healthy => "healthy",
+        Verdict::Sick(Why::Silent) => "silent",
+        Verdict::Sick(Why::Lossy) => "lossy",
+        Verdict::Sick(Why::Late) => "late",
+    };
+    eprintln!("VLAN {} toward {}: {what}; {} destinations moved", notice.vlan, notice.toward, notice.moved);
 }
 
 /// How soon TCP sends again on the device's subnets; 0 is as Linux would.

@@ -25,7 +25,7 @@ use drivers::{credentials::Keyring, snmp::Glance};
 use fabric::{HostId, LinkId, Plan, SwitchId};
 use rollout::{
     bonds::{BondNotice, Bonds, bond_addresses},
-    standby::{ActiveVlans, HoldDown, Prepared, Pvid, Standby, StandbyNotice, Unprepared},
+    standby::{ActiveVlans, HoldDown, PastFailures, Prepared, Pvid, Standby, StandbyNotice, Unprepared},
 };
 use switch_model::{
     Entries,
@@ -52,8 +52,8 @@ pub struct StandbyRequest<'a> {
     pub interval: Duration,
     /// How long a link must be up again before hosts return to the plan's VLANs.
     pub hold: HoldDown,
-    /// Links that were kept out before, and after how many failures in a row each.
-    pub kept_out: &'a BTreeMap<LinkId, u32>,
+    /// What is remembered of links from before.
+    pub past: &'a BTreeMap<LinkId, PastFailures>,
     /// How long frames may still be under way after their senders have been stopped.
     pub drain: Duration,
     /// Switches that may have news, such as those that sent a trap: they are looked at without waiting for the interval.
@@ -76,6 +76,8 @@ pub enum StandbyEvent {
     Fault(SwitchId, Fault),
     /// It answers again.
     Answers(SwitchId),
+    /// A link has failed so often in a row, which is to be remembered for the next standby. It has no words.
+    Failure(LinkId, u32),
     /// A link or the hosts' switch-over.
     Notice(StandbyNotice),
     /// A failover bond.
@@ -116,7 +118,7 @@ pub fn stand_by(
         Ok(standby) => standby,
         Err(why) => return Ok(StandbyResult::Unprepared(why)),
     };
-    standby.keep_out(request.kept_out);
+    standby.remember(request.past);
     let fabric = Fabric::of(plan, keyring, options, Cancel::default())?;
     let mut waits = |switch, fault| events(StandbyEvent::Waits(switch, fault));
     let Some(found) = start(plan, &fabric, token, &mut waits) else { return Ok(StandbyResult::Interrupted) };
@@ -265,10 +267,15 @@ impl Watch<'_> {
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             let reports = std::iter::once(first).chain(inbox.try_iter());
-            match tracker.take(started.elapsed(), reports, events) {
-                Ok(true) => topology.switch_ids().for_each(|switch| order(switch, tracker.desired(switch))),
-                Ok(false) => {}
-                Err(end) => return end,
+            let mut told = Vec::new();
+            let taken = tracker.take(started.elapsed(), reports, &mut |event| told.push(event));
+            // Switches first: whoever is told may write to a disk.
+            if let Ok(true) = taken {
+                topology.switch_ids().for_each(|switch| order(switch, tracker.desired(switch)));
+            }
+            told.into_iter().for_each(&mut *events);
+            if let Err(end) = taken {
+                return end;
             }
         }
         if let Some(last) = tracker.leave() {

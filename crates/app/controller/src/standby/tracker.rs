@@ -131,6 +131,9 @@ impl<'a> Tracker<'a> {
         };
         let behind: BTreeSet<SwitchId> = topology.switch_ids().filter(is_behind).collect();
         self.standby.handle_held(now, &behind, &self.silent);
+        while let Some((link, in_a_row)) = self.standby.poll_failure() {
+            events(StandbyEvent::Failure(link, in_a_row));
+        }
         while let Some(notice) = self.standby.poll_notice() {
             events(StandbyEvent::Notice(notice));
         }

@@ -9,10 +9,12 @@ use tokio::net::{TcpListener, UnixListener};
 
 use super::tls::TlsListener;
 
-/// What a caller may do. Each may do what those before it may.
+/// What a caller may do. Each but a host may do what those before it may; heartbeats are of hosts and admins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
+    /// Send heartbeats, and nothing else.
+    Host,
     /// Look.
     Viewer,
     /// Propose, approve, withdraw, and set maintenance marks.

@@ -3,9 +3,12 @@
 //! Handlers say who may ask, hand the request to the manager on a thread that may block, and word what it refuses.
 
 pub mod callers;
+mod heartbeats;
 pub mod metrics;
 mod page;
 pub mod routes;
 pub mod serve;
+pub mod shared;
 pub mod standby;
+mod switches;
 pub mod tls;

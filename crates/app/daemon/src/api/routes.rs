@@ -1,31 +1,29 @@
 //! Routes and their handlers.
 
-use std::{
-    convert::Infallible,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{convert::Infallible, sync::Arc};
 
 use axum::{
     Json, Router,
     body::Bytes,
-    extract::{ConnectInfo, DefaultBodyLimit, FromRequest as _, FromRequestParts, Path, Query, Request, State},
-    http::{StatusCode, header, request::Parts},
+    extract::{DefaultBodyLimit, FromRequest as _, Path, Query, Request, State},
+    http::{StatusCode, header},
     response::{
-        Html, IntoResponse, Response,
+        Html, IntoResponse as _, Response,
         sse::{Event as SentEvent, KeepAlive, Sse},
     },
     routing::{delete, get, post},
 };
 use fabric::format::plan::{ReadMode, read_plan};
 use futures_util::stream::{self, Stream};
-use records::SqliteRecords;
 use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
 use utoipa::{IntoParams, OpenApi as _};
 
 use super::{
-    callers::{Caller, Peer, Role, Tokens, caller},
-    metrics, page,
+    callers::{Caller, Role},
+    heartbeats, metrics, page,
+    shared::{HEARTBEATS, Refusal, Reply, Shared, blocking},
+    switches,
 };
 use crate::{
     documents::{
@@ -34,29 +32,13 @@ use crate::{
     },
     history::{History, HistoryError},
     manager::{Manager, Refused},
-    progress::{Progress, Step},
+    progress::Step,
 };
 
 /// Most bytes of a plan that is proposed.
 const PLAN_LEN_MAX: usize = 512 << 20;
 /// Longest text of a reason.
 const REASON_LEN_MAX: usize = 1000;
-
-/// What handlers share.
-pub struct Shared {
-    /// The daemon.
-    pub manager: Arc<Manager>,
-    /// What happens in deployments.
-    pub progress: Arc<Progress>,
-    /// Its store, for backups; none where it is not a file of the daemon's.
-    pub store: Option<Arc<SqliteRecords>>,
-    /// Folder for a backup that is under way.
-    pub scratch: std::path::PathBuf,
-    /// Who may ask over TCP.
-    pub tokens: Arc<RwLock<Tokens>>,
-    /// The daemon's own user.
-    pub own_uid: u32,
-}
 
 /// All routes.
 pub fn router(shared: Arc<Shared>) -> Router {
@@ -66,6 +48,10 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/metrics", get(show_metrics))
         .route("/v1/openapi.json", get(show_openapi))
         .route("/v1/status", get(status))
+        .route("/v1/fabric", get(switches::fabric_status))
+        .route("/v1/switches/{switch}/observation", get(switches::observation))
+        .route("/v1/discovery", post(switches::discovery))
+        .route(HEARTBEATS, post(heartbeats::heartbeat).layer(DefaultBodyLimit::max(heartbeats::LEN_MAX)))
         .route("/v1/events", get(events))
         .route("/v1/events/stream", get(event_stream))
         .route("/v1/targets", get(targets))
@@ -89,74 +75,6 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/backup", get(backup))
         .layer(DefaultBodyLimit::max(PLAN_LEN_MAX))
         .with_state(shared)
-}
-
-/// A refusal.
-#[derive(Debug)]
-pub struct Refusal(StatusCode, String);
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        (self.0, Json(ErrorDocument { error: self.1 })).into_response()
-    }
-}
-
-impl From<Refused> for Refusal {
-    fn from(why: Refused) -> Self {
-        let status = match &why {
-            Refused::NotFound(_) => StatusCode::NOT_FOUND,
-            Refused::Conflict(_) => StatusCode::CONFLICT,
-            Refused::Bad(_) => StatusCode::BAD_REQUEST,
-            Refused::Archive(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Self(status, why.to_string())
-    }
-}
-
-/// Whoever asks.
-impl FromRequestParts<Arc<Shared>> for Caller {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Refusal> {
-        let peer = parts.extensions.get::<ConnectInfo<Peer>>().map(|info| info.0.clone());
-        let authorization = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let tokens = shared.tokens.read().unwrap_or_else(PoisonError::into_inner);
-        peer.and_then(|peer| caller(&peer, authorization, &tokens, shared.own_uid))
-            .ok_or_else(|| Refusal(StatusCode::UNAUTHORIZED, "say who you are: Authorization: Bearer TOKEN".to_owned()))
-    }
-}
-
-impl Caller {
-    fn may(&self, role: Role) -> Result<(), Refusal> {
-        if self.role >= role {
-            return Ok(());
-        }
-        let words = match role {
-            Role::Viewer => "a viewer",
-            Role::Approver => "an approver",
-            Role::Admin => "an admin",
-        };
-        Err(Refusal(StatusCode::FORBIDDEN, format!("{} may not do this: it needs {words}", self.name)))
-    }
-}
-
-type Reply<T> = Result<Json<T>, Refusal>;
-
-/// Does what may take long, or waits for a disk, where nobody else waits for it.
-async fn blocking<T: Send + 'static>(
-    shared: Arc<Shared>,
-    work: impl FnOnce(&Manager) -> Result<T, Refused> + Send + 'static,
-) -> Result<T, Refusal> {
-    let worked = move || {
-        let done = work(&shared.manager);
-        if let Err(Refused::Archive(error)) = &done {
-            shared.manager.store_failed(error);
-        }
-        done
-    };
-    let done = tokio::task::spawn_blocking(worked).await;
-    let done = done.map_err(|error| Refusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
-    Ok(done?)
 }
 
 /// Whether the daemon runs.
@@ -509,6 +427,10 @@ async fn backup(caller: Caller, State(shared): State<Arc<Shared>>) -> Result<Res
     info(title = "espalierd", description = "The controller of an Espalier fabric."),
     paths(
         status,
+        switches::fabric_status,
+        switches::observation,
+        switches::discovery,
+        heartbeats::heartbeat,
         events,
         event_stream,
         targets,

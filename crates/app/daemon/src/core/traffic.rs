@@ -1,13 +1,18 @@
 //! Traffic: what hosts send and receive, averaged over a window, and whether a plan for it would load links less.
 //!
 //! ```text
-//!   polls ─ rates of hosts' ports and of links ─▶ window ─ averages ─▶ matrix (gravity model) ─ plan ─▶ load before and after
+//!   polls ─ rates of hosts' ports and of links ─▶ window ─ averages ─▶ matrix ─ plan ─▶ load before and after
+//!   heartbeats ─ bytes of hosts by destination ─────────────────────────┘
 //! ```
-//! Pure: the time is an argument. Counters of ports say how much each host exchanges, not with whom: the matrix is an estimate, and is
-//! used only where it explains the load that was measured.
+//! Pure: the time is an argument. Counters of ports say how much each host exchanges, not with whom: what hosts do not count themselves is
+//! estimated by the gravity model, and the matrix is used only where it explains the load that was measured.
+
+use std::collections::BTreeMap;
 
 use controller::LinkLoad;
-use fabric::{Plan, Policy, Traffic, gravity};
+use fabric::{Demand, HostId, Plan, Policy, Traffic, TrafficMatrix, gravity};
+
+use super::heartbeats::SentBits;
 
 /// The least reduction of the maximum load, as a part of it, for which a plan is reported or proposed.
 pub const GAIN_MIN: f64 = 0.15;
@@ -17,6 +22,8 @@ pub const GAIN_KEPT: f64 = 0.075;
 pub const LOAD_MIN: f64 = 0.3;
 /// The largest difference between the estimated and the measured maximum load, as a part of the measured one.
 pub const MISS_MAX: f64 = 0.25;
+/// The least part of a window for which a host's counters must be known to be used.
+pub const COUNTED_MIN: f64 = 0.5;
 
 /// Rates of a plan's hosts and links, summed up over a window of time.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +47,50 @@ pub struct Measured {
     pub received_bps: Vec<f64>,
     /// The load of the most loaded link between switches, as a part of the rate that the topology states.
     pub max_load: f64,
+    /// What hosts that count it send to each other, in bit/s.
+    pub counted_bps: BTreeMap<HostId, BTreeMap<HostId, f64>>,
+}
+
+impl Measured {
+    /// The same, with what hosts of the plan counted in a window as long as this.
+    #[must_use]
+    pub fn with_counted(self, plan: &Plan, window_s: u64, sent: &BTreeMap<fabric::Mac, SentBits>) -> Self {
+        let by_mac = plan.topology.hosts_by_mac();
+        let mut counted_bps: BTreeMap<HostId, BTreeMap<HostId, f64>> = BTreeMap::new();
+        let is_known = |sent: &SentBits| sent.seconds > 0.0 && sent.seconds >= COUNTED_MIN * window_s as f64;
+        for (mac, sent) in sent.iter().filter(|(_, sent)| is_known(sent)) {
+            let Some(from) = by_mac.get(mac) else { continue };
+            let row = counted_bps.entry(*from).or_default();
+            for (to, bits) in &sent.bits {
+                if let Some(to) = by_mac.get(to).filter(|to| *to != from) {
+                    *row.entry(*to).or_default() += bits / sent.seconds;
+                }
+            }
+        }
+        Self { counted_bps, ..self }
+    }
+
+    /// Who sends what to whom, in bit/s: as hosts count it, and of the others by the gravity model.
+    ///
+    /// # Errors
+    /// If nothing was sent.
+    pub fn matrix(&self) -> Result<TrafficMatrix, String> {
+        let mut demands: Vec<Demand> = Vec::new();
+        let (mut sent, mut received) = (self.sent_bps.clone(), self.received_bps.clone());
+        for (source, row) in &self.counted_bps {
+            sent[source.index()] = 0.0;
+            for (destination, amount) in row.iter().filter(|(_, amount)| **amount > 0.0) {
+                demands.push(Demand { source: *source, destination: *destination, amount: *amount });
+                received[destination.index()] = (received[destination.index()] - amount).max(0.0);
+            }
+        }
+        let is_rest = |rates: &[f64]| rates.iter().any(|rate| *rate > 0.0);
+        if demands.is_empty() || is_rest(&sent) && is_rest(&received) {
+            let estimate = gravity(&sent, &received).map_err(|error| error.to_string())?;
+            demands.extend(estimate.matrix.demands());
+        }
+        TrafficMatrix::new(self.sent_bps.len(), demands).map_err(|error| error.to_string())
+    }
 }
 
 /// A plan for measured traffic.
@@ -103,6 +154,7 @@ impl TrafficWindow {
             sent_bps: self.hosts.iter().map(|[sent, _]| average(*sent)).collect(),
             received_bps: self.hosts.iter().map(|[_, received]| average(*received)).collect(),
             max_load: self.links.iter().flatten().copied().map(average).fold(0.0, f64::max),
+            counted_bps: BTreeMap::new(),
         };
         *self = Self { begun_s: Some(now_s), last_s: now_s, known_s: 0.0, ..std::mem::take(self) };
         self.hosts.fill([0.0; 2]);
@@ -120,8 +172,7 @@ pub fn plan_for(held: &Plan, measured: &Measured) -> Result<Option<Replanned>, S
     if measured.max_load < LOAD_MIN {
         return Ok(None);
     }
-    let estimate = gravity(&measured.sent_bps, &measured.received_bps).map_err(|error| error.to_string())?;
-    let policy = Policy { traffic: Traffic::Matrix(estimate.matrix), ..held.policy.clone() };
+    let policy = Policy { traffic: Traffic::Matrix(measured.matrix()?), ..held.policy.clone() };
     let present = Plan { policy: policy.clone(), ..held.clone() };
     let before = max_load(&present);
     if (before - measured.max_load).abs() > MISS_MAX * measured.max_load {
@@ -136,4 +187,84 @@ pub fn plan_for(held: &Plan, measured: &Measured) -> Result<Option<Replanned>, S
 fn max_load(plan: &Plan) -> f64 {
     let fastest_bps = plan.topology.rate_max_bps() as f64;
     planner::channel_times(plan).into_iter().fold(0.0, f64::max) / fastest_bps
+}
+
+#[cfg(test)]
+mod tests {
+    use fabric::{
+        Mac, TrafficMatrix,
+        generate::{Kind, Options, generate},
+    };
+
+    use super::*;
+
+    fn torus() -> Plan {
+        let kind = Kind::parse("torus", &["4x4".to_owned()]).expect("a size");
+        let options = Options { rate_bps: 1_000_000_000, ..Options::default() };
+        planner::plan(&generate(&kind, &options).expect("a torus"), &Policy::default(), None).expect("a plan")
+    }
+
+    /// Pairs of distinct hosts whose frames cross one channel.
+    fn crossing(plan: &Plan) -> Vec<(HostId, HostId)> {
+        let hosts = plan.topology.hosts().len();
+        let mut by_channel: BTreeMap<usize, Vec<(HostId, HostId)>> = BTreeMap::new();
+        for (source, destination) in HostId::all(hosts).flat_map(|from| HostId::all(hosts).map(move |to| (from, to))) {
+            if source == destination {
+                continue;
+            }
+            let matrix =
+                TrafficMatrix::new(hosts, vec![Demand { source, destination, amount: 1.0 }]).expect("a matrix");
+            let policy = Policy { traffic: Traffic::Matrix(matrix), ..plan.policy.clone() };
+            let times = planner::channel_times(&Plan { policy, ..plan.clone() });
+            for (channel, _) in times.iter().enumerate().filter(|(_, time)| **time > 0.0) {
+                let pairs = by_channel.entry(channel).or_default();
+                if pairs.iter().all(|(from, to)| *from != source && *to != destination) {
+                    pairs.push((source, destination));
+                }
+            }
+        }
+        by_channel.into_values().max_by_key(Vec::len).expect("a channel")
+    }
+
+    /// Two pairs of hosts share a link: totals of hosts do not show it, what hosts count by destination does.
+    #[test]
+    fn counters_of_hosts_show_what_totals_do_not() {
+        let plan = torus();
+        let pairs: Vec<_> = crossing(&plan).into_iter().take(2).collect();
+        assert_eq!(pairs.len(), 2);
+        let rate_bps = 450e6;
+        let hosts = plan.topology.hosts().len();
+        let (mut sent_bps, mut received_bps) = (vec![0.0; hosts], vec![0.0; hosts]);
+        let mut sent: BTreeMap<Mac, SentBits> = BTreeMap::new();
+        for (from, to) in &pairs {
+            sent_bps[from.index()] = rate_bps;
+            received_bps[to.index()] = rate_bps;
+            let bits = BTreeMap::from([(plan.topology.host(*to).mac, 600.0 * rate_bps)]);
+            sent.insert(plan.topology.host(*from).mac, SentBits { seconds: 600.0, bits });
+        }
+        let totals = Measured { sent_bps, received_bps, max_load: 0.9, counted_bps: BTreeMap::new() };
+        assert_eq!(totals.matrix().expect("a matrix").len(), 4, "each may have sent to each");
+        let counted = totals.clone().with_counted(&plan, 600, &sent);
+        assert_eq!(counted.matrix().expect("a matrix").len(), 2);
+        let replanned = plan_for(&plan, &counted).expect("a plan").expect("links are loaded less");
+        assert!((replanned.load[0] - 0.9).abs() < 0.01 && replanned.gain() >= GAIN_MIN, "{:?}", replanned.load);
+        // Counters of a small part of the window are no measurement.
+        sent.values_mut().for_each(|sent| sent.seconds = 200.0);
+        assert_eq!(totals.clone().with_counted(&plan, 600, &sent), totals);
+    }
+
+    /// What hosts count is taken from what others may have sent to the same destinations.
+    #[test]
+    fn the_rest_is_estimated() {
+        let counted = BTreeMap::from([(HostId::new(0), BTreeMap::from([(HostId::new(1), 30.0)]))]);
+        let measured = Measured {
+            sent_bps: vec![30.0, 0.0, 10.0],
+            received_bps: vec![0.0, 40.0, 0.0],
+            max_load: 1.0,
+            counted_bps: counted,
+        };
+        let matrix = measured.matrix().expect("a matrix");
+        assert_eq!(matrix.demand(HostId::new(0), HostId::new(1)), 30.0);
+        assert!((matrix.demand(HostId::new(2), HostId::new(1)) - 10.0).abs() < 1e-9);
+    }
 }

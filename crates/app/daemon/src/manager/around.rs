@@ -156,7 +156,7 @@ impl Manager {
         let (Some(parent), Some((target, held))) = (inner.target.as_ref(), inner.held.as_ref()) else {
             return Ok(None);
         };
-        if parent.state == TargetState::Pending || inner.looked.at_s.is_none() {
+        if parent.state == TargetState::Pending || inner.polls.last.is_none() {
             return Ok(None);
         }
         let topology = &held.topology;

@@ -1,14 +1,14 @@
-//! Links that have failed too often in a row: hosts stay where the plan has them for the failure until the link has carried for its
-//! hold-down.
+//! Links that have failed: how often in a row, and those that have failed too often. Hosts stay where the plan has them for such a failure
+//! until the link has carried for its hold-down.
 
 use std::collections::BTreeMap;
 
 use fabric::{Failure, LinkId, Plan};
-use rollout::standby::StandbyNotice;
+use rollout::standby::{PastFailures, StandbyNotice};
 
 use super::{Inner, Manager};
 use crate::{
-    archive::ArchiveError,
+    archive::{ArchiveError, LinkFailures},
     core::events::Condition,
     documents::{KeptOut, Maintenance, Severity},
 };
@@ -17,26 +17,57 @@ use crate::{
 const FLAPS: &str = "flaps";
 
 impl Manager {
-    /// The links of a plan that are kept out, and after how many failures in a row each: for whoever begins to stand by. Others are not
-    /// kept out any more; without a plan, since nobody stands by, none are.
+    /// What is remembered of a plan's links, for whoever begins to stand by: those that are kept out, and failures in a row of others,
+    /// unless the last one is so long ago that the next one counts anew. Other links are not kept out any more; without a
+    /// plan, since nobody stands by, none are.
     ///
     /// # Errors
     /// [`ArchiveError`].
-    pub fn keep_out_of(&self, plan: Option<&Plan>) -> Result<BTreeMap<LinkId, u32>, ArchiveError> {
+    pub fn past_failures(&self, plan: Option<&Plan>) -> Result<BTreeMap<LinkId, PastFailures>, ArchiveError> {
         let mut inner = self.inner();
         let stored = plan.and_then(|plan| Some((plan, plan.failover.as_ref()?)));
-        let find = |kept: &KeptOut| {
+        let find = |link: &str| {
             let (plan, failover) = stored?;
-            let link = plan.topology.link_ids().find(|link| plan.topology.link_label(*link) == kept.link)?;
-            failover.switch_over(Failure::Link(link)).map(|_| (link, kept.failures))
+            let link = plan.topology.link_ids().find(|id| plan.topology.link_label(*id) == link)?;
+            failover.switch_over(Failure::Link(link)).map(|_| link)
         };
-        let found = inner.kept_out.iter().filter_map(find).collect();
+        let recent = self.recent(self.archive.failures()?).into_iter();
+        let counted = recent.filter_map(|LinkFailures { link, in_a_row, .. }| {
+            Some((find(&link)?, PastFailures { in_a_row, is_kept_out: false }))
+        });
+        let mut found: BTreeMap<LinkId, PastFailures> = counted.collect();
+        let kept_out = inner
+            .kept_out
+            .iter()
+            .filter_map(|kept| Some((find(&kept.link)?, PastFailures { in_a_row: kept.failures, is_kept_out: true })));
+        found.extend(kept_out);
         let before = inner.kept_out.len();
-        inner.kept_out.retain(|kept| find(kept).is_some());
+        inner.kept_out.retain(|kept| find(&kept.link).is_some());
         if inner.kept_out.len() != before {
             self.archive.keep_kept_out(&inner.kept_out)?;
         }
         Ok(found)
+    }
+
+    /// Takes that a link has failed so often in a row.
+    ///
+    /// # Errors
+    /// [`ArchiveError`].
+    pub fn link_failed(&self, plan: &Plan, link: LinkId, in_a_row: u32) -> Result<(), ArchiveError> {
+        let link = plan.topology.link_label(link);
+        // One after the other: each writes them all.
+        let _inner = self.inner();
+        let mut failures = self.recent(self.archive.failures()?);
+        failures.retain(|failed| failed.link != link);
+        failures.push(LinkFailures { link, in_a_row, at_s: self.now_s() });
+        self.archive.keep_failures(&failures)
+    }
+
+    /// Failures after which the next one is not the first in a row.
+    fn recent(&self, mut failures: Vec<LinkFailures>) -> Vec<LinkFailures> {
+        let (now_s, begins_anew_s) = (self.now_s(), (2.0 * self.config().watch.hold_max) as u64);
+        failures.retain(|failed| now_s < failed.at_s.saturating_add(begins_anew_s));
+        failures
     }
 
     /// Takes what a standby noticed of a link.

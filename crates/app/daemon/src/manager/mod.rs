@@ -9,8 +9,10 @@
 
 mod around;
 mod deliveries;
+mod heartbeats;
 mod kept_out;
 mod maintenance;
+mod polls;
 mod proposals;
 mod put_back;
 mod retention;
@@ -49,8 +51,11 @@ use crate::{
 };
 
 use deliveries::Deliveries;
+use heartbeats::Hosts;
+use polls::Polls;
 
 pub use around::Absent;
+pub use polls::Polled;
 
 /// Kinds of events that the manager makes itself.
 mod kinds {
@@ -61,14 +66,18 @@ mod kinds {
     pub(super) const NO_PLAN: &str = "no-plan";
     pub(super) const STORE: &str = "store";
     pub(super) const TRAFFIC: &str = "traffic";
+    pub(super) const PATHS: &str = "paths-fail";
+    pub(super) const CEASED: &str = "heartbeats-ceased";
     /// Those that do not come with polls.
-    pub(super) const ALL: [&str; 5] = [DEPLOYMENT, RETURNED, NO_PLAN, STORE, TRAFFIC];
+    pub(super) const ALL: [&str; 7] = [DEPLOYMENT, RETURNED, NO_PLAN, STORE, TRAFFIC, PATHS, CEASED];
 }
 
 /// Who makes proposals that nobody else makes.
 pub const CONTROLLER: &str = "espalierd";
 /// The subject of maintenance marks that concern everything.
 pub const WHOLE_FABRIC: &str = "fabric";
+/// What the controller is doing while switches are polled.
+const WATCHING: &str = "watching";
 /// Event changes that a slow reader may be behind by.
 const STREAM_MAX: usize = 1024;
 
@@ -184,21 +193,13 @@ struct Inner {
     deliveries: Deliveries,
     /// Whether something may have failed, come back or been marked since plans without parts were thought about last.
     parts_changed: bool,
-    looked: Looked,
+    polls: Polls,
+    hosts: Hosts,
     traffic: TrafficWindow,
     doing: &'static str,
     /// Whoever stands by is told of switches that may have news.
     hints: Option<mpsc::Sender<SwitchId>>,
     stop: bool,
-}
-
-#[derive(Default)]
-struct Looked {
-    at_s: Option<u64>,
-    took_s: f64,
-    links: Vec<LinkStatus>,
-    switches: usize,
-    as_planned: usize,
 }
 
 impl Manager {
@@ -276,6 +277,11 @@ impl Manager {
         (self.now_s)()
     }
 
+    /// The plan that the switches hold.
+    pub fn held_plan(&self) -> Option<Arc<Plan>> {
+        self.inner().held.as_ref().map(|(_, plan)| Arc::clone(plan))
+    }
+
     /// Switches that the plan at hand does not know, since they were down when it was made.
     pub fn absent(&self) -> Option<Arc<Absent>> {
         self.inner().absent.clone()
@@ -326,7 +332,7 @@ impl Manager {
         let job = inner.next_job();
         inner.doing = match &job {
             Job::Wait => "waiting for a plan: espalierd propose PLAN",
-            Job::Watch(_) => "watching",
+            Job::Watch(_) => WATCHING,
             Job::Deploy { .. } => "deploying",
             Job::PutBack { .. } => "putting switches back",
             Job::Stop => "ending",
@@ -397,7 +403,7 @@ impl Manager {
             inner.target = Some(ended);
         }
         // What was seen before is of another state.
-        inner.looked = Looked::default();
+        inner.polls.last = None;
         let failed = note.map(|why| Condition {
             kind: kinds::DEPLOYMENT.to_owned(),
             subject: String::new(),
@@ -426,13 +432,7 @@ impl Manager {
         }
         let marks = self.marks(now_s)?;
         let mut inner = self.inner();
-        inner.looked = Looked {
-            at_s: Some(now_s),
-            took_s: took.as_secs_f64(),
-            links,
-            switches: report.seen.len(),
-            as_planned: report.as_planned(),
-        };
+        inner.polls.end(now_s, plan, report, links, took);
         let mut conditions: Vec<Condition> =
             report.diagnoses.iter().map(|diagnosis| condition(plan, report, diagnosis, (&marks, &config))).collect();
         conditions.extend(inner.decide_drift(now_s, plan, &report.diagnoses, &config, &marks));
@@ -446,6 +446,7 @@ impl Manager {
         inner.silent = silent.map(|(switch, _)| switch.name.clone()).collect();
         inner.parts_changed = true;
         let recorded = self.record(&mut inner, now_s, conditions, &kept);
+        let recorded = recorded.and_then(|()| self.judge_heartbeats(&mut inner, now_s, &marks));
         // What can be kept shows that the store works.
         let recorded = recorded.and_then(|()| self.archive.probe(now_s));
         let recorded = recorded.and_then(|()| self.record(&mut inner, now_s, Vec::new(), &|kind| kind == kinds::STORE));
@@ -550,17 +551,21 @@ impl Manager {
     pub fn status(&self) -> Result<Status, ArchiveError> {
         let mut proposals = self.archive.proposals()?;
         proposals.retain(|proposal| proposal.state == ProposalState::Open);
-        let maintenance = self.marks(self.now_s())?;
+        let now_s = self.now_s();
+        let maintenance = self.marks(now_s)?;
         let inner = self.inner();
+        let last = inner.polls.last.as_ref();
         Ok(Status {
             doing: inner.doing.to_owned(),
             target: inner.target.clone(),
-            switches: inner.looked.switches,
-            as_planned: inner.looked.as_planned,
-            polled_s: inner.looked.at_s,
-            poll_took_s: inner.looked.took_s,
-            links: inner.looked.links.clone(),
+            switches: last.map_or(0, |last| last.switches),
+            as_planned: last.map_or(0, |last| last.as_planned),
+            polled_s: last.map(|last| last.at_s),
+            poll_took_s: last.map_or(0.0, |last| last.took_s),
+            links: last.map_or_else(Vec::new, |last| last.links.clone()),
             kept_out: inner.kept_out.clone(),
+            heartbeats: inner.hosts.count(now_s),
+            paths_failing: inner.hosts.failing,
             events: inner.events.open().into_iter().cloned().collect(),
             proposals,
             maintenance,

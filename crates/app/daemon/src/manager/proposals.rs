@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fabric::Plan;
 
-use super::{Looked, Manager, Refused, short};
+use super::{Manager, Refused, short};
 use crate::{
     archive::ArchiveError,
     core::{
@@ -183,7 +183,7 @@ impl Manager {
         inner.target = Some(target);
         inner.target_plan = Some(Arc::new(plan));
         inner.hopeless = None;
-        inner.looked = Looked::default();
+        inner.polls.last = None;
         drop(inner);
         self.retire_others(id)?;
         self.audit(by, &format!("approved proposal {id}: it is target {}", parent + 1))?;

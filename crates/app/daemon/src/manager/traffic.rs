@@ -106,7 +106,9 @@ impl Manager {
         let now_s = self.now_s();
         let mut inner = self.inner();
         let measured = inner.traffic.take(now_s, window_s)?;
+        let sent = inner.hosts.take_sent();
         let (target, plan) = inner.held.clone()?;
+        let measured = measured.with_counted(&plan, window_s, &sent);
         let is_current = inner.target.as_ref().is_some_and(|current| current.number == target.number);
         let is_whole = inner.failed.is_empty() && inner.silent.is_empty();
         let is_settled = is_current && target.state == TargetState::Deployed && inner.standing.is_none() && is_whole;

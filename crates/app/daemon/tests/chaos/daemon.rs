@@ -168,8 +168,8 @@ impl<'a> Attendant<'a> {
                 topology.switch_ids().map(|switch| world.fabric.read(topology, switch)).collect();
             let Ok(readings) = readings else { return };
             let Ok(mut standby) = Standby::new(plan, watch.hold_down(), DRAIN) else { return };
-            let Ok(kept_out) = manager.keep_out_of(Some(plan)) else { return };
-            standby.keep_out(&kept_out);
+            let Ok(past) = manager.past_failures(Some(plan)) else { return };
+            standby.remember(&past);
             match agreement(plan, readings) {
                 Ok((mark, _)) => {
                     self.tracker = Some(Tracker::new(plan, mark, standby, Bonds::new(plan)));
@@ -199,9 +199,11 @@ impl<'a> Attendant<'a> {
             let mut told = Vec::new();
             let mut is_kept = true;
             let taken = tracker.take(now, [report], &mut |event| {
-                if let StandbyEvent::Notice(notice) = &event {
-                    is_kept &= manager.noticed(plan, notice).is_ok();
-                }
+                is_kept &= match &event {
+                    StandbyEvent::Notice(notice) => manager.noticed(plan, notice).is_ok(),
+                    StandbyEvent::Failure(link, in_a_row) => manager.link_failed(plan, *link, *in_a_row).is_ok(),
+                    _ => true,
+                };
                 told.push(format!("{event:?}"));
             });
             if !is_kept {

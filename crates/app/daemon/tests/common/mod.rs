@@ -16,9 +16,10 @@ use fabric::{
     FlowControl, Policy,
     format::{native::parse_native, plan::write_plan},
 };
-use switches::{Closet, Folder, ROOMY, ring};
+pub(crate) use switches::ring;
+use switches::{Closet, Folder, ROOMY};
 
-/// A daemon over the ring of four switches, with an approver called ada whose token is "sesame".
+/// A daemon over the ring of four switches, with an approver called ada whose token is "sesame", and hosts whose token is "drum".
 pub(crate) struct Daemon {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -38,7 +39,14 @@ impl Daemon {
         folder.prepare(&ring());
         // The SHA-256 of "sesame".
         let digest = "d0c04f4b1951e4aeaaec8223ed2039e542f3aae805a6fa7f6d794e5afff5d272";
-        folder.write("tokens.toml", &format!("[ada]\nrole = \"approver\"\nsha256 = \"{digest}\"\n"));
+        // And that of "drum".
+        let hosts = "2752a2b5446f68dd231ee74418d3f8345ec4188aac528bca3fdf10bcf2069810";
+        folder.write(
+            "tokens.toml",
+            &format!(
+                "[ada]\nrole = \"approver\"\nsha256 = \"{digest}\"\n[hosts]\nrole = \"host\"\nsha256 = \"{hosts}\"\n"
+            ),
+        );
         let address = TcpListener::bind("127.0.0.1:0").and_then(|probe| probe.local_addr()).expect("a free port");
         let path = folder.0.display();
         folder.write(
@@ -79,6 +87,20 @@ impl Daemon {
         while TcpStream::connect(self.address).is_err() {
             assert!(since.elapsed() < Duration::from_secs(30), "the daemon does not answer");
             thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until all four switches hold the plan.
+    pub(crate) fn await_planned(&self) {
+        let since = Instant::now();
+        loop {
+            let (_, text) = self.ask("GET", "/v1/status", None, b"");
+            let status: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            if status["as_planned"] == 4 {
+                return;
+            }
+            assert!(since.elapsed() < Duration::from_secs(60), "{text}");
+            thread::sleep(Duration::from_millis(50));
         }
     }
 

@@ -1,9 +1,11 @@
-//! States of switches in files, as they were observed: JSON, versioned.
+//! What switches hold, in files (JSON, versioned), and what they say of their neighbours.
 
 mod state;
+mod station;
 mod time;
 
 pub use state::{Observed, StateRecord, parse_observed, write_observed};
+pub use station::StationRecord;
 pub use time::{parse_moment, write_moment};
 
 use thiserror::Error;

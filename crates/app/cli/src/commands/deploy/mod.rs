@@ -22,6 +22,7 @@ use super::{
     Output,
     interrupt::{INTERRUPTED, Interrupt},
     reach, say,
+    through::Through,
 };
 use crate::{
     cli,
@@ -30,8 +31,8 @@ use crate::{
 };
 
 pub(super) fn run(args: &cli::Deploy, controller: &cli::Controller, output: Output) -> Result<ExitCode> {
-    if let Some(url) = &controller.url {
-        return through::deploy(args, (url, controller), output);
+    if let Some(through) = Through::of(controller)? {
+        return through::deploy(args, &through, output);
     }
     match attempt(args, output)? {
         Attempt::Ended(code) => Ok(code),

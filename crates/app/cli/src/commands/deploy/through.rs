@@ -1,22 +1,20 @@
 //! A deployment through espalierd: the plan is proposed and approved there, and what happens is shown until it has ended.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-    thread,
-    time::Duration,
-};
+use std::{process::ExitCode, thread, time::Duration};
 
-use anyhow::{Error, Result};
+use anyhow::Result;
 use api_client::{
-    Ask, Endpoint, RemoteOptions,
+    Ask,
     documents::{Deployment, Proposal, ProposalState, Target, TargetState},
     encoded,
 };
 use controller::count::counted;
 use fabric::format::plan::ReadMode;
 
-use super::{super::Output, say};
+use super::{
+    super::{Output, through::Through},
+    say,
+};
 use crate::{
     cli,
     failure::{FAILED, bad_input},
@@ -26,12 +24,8 @@ use crate::{
 /// How often the controller is asked how far it is.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Deploys a plan through the controller at a URL.
-pub(super) fn deploy(
-    args: &cli::Deploy,
-    (url, controller): (&str, &cli::Controller),
-    output: Output,
-) -> Result<ExitCode> {
+/// Deploys a plan through a controller.
+pub(super) fn deploy(args: &cli::Deploy, through: &Through, output: Output) -> Result<ExitCode> {
     if let Some(option) = not_for_controllers(args) {
         return Err(bad_input(format!(
             "{option} is for a deployment without a controller; espalierd finds out by itself what the switches hold, whether a change is \
@@ -41,12 +35,11 @@ pub(super) fn deploy(
     // A file that is no plan is refused here, with its line.
     read_plan_file(&args.plan, ReadMode::Strict)?;
     let text = std::fs::read(&args.plan).map_err(|error| bad_input(format!("{}: {error}", args.plan.display())))?;
-    let endpoint = endpoint(url, controller).map_err(bad_input)?;
     let reason = format!("espalier deploy {}", args.plan.display());
     let path = format!("/v1/proposals?reason={}", encoded(&reason));
-    let proposal: Proposal = endpoint.document(Ask::post(&path, text)).map_err(Error::msg)?;
+    let proposal: Proposal = through.document(Ask::post(&path, text))?;
     let path = format!("/v1/proposals/{}/approve", proposal.id);
-    let proposal: Proposal = endpoint.document(Ask::post(&path, Vec::new())).map_err(Error::msg)?;
+    let proposal: Proposal = through.document(Ask::post(&path, Vec::new()))?;
     if proposal.state == ProposalState::Open {
         let approvals = counted(proposal.approvals.len(), "approval");
         let told = format!(
@@ -56,15 +49,15 @@ pub(super) fn deploy(
         end(output, "proposed", &[told], proposal.parent + 1)?;
         return Ok(ExitCode::from(FAILED));
     }
-    follow(&endpoint, proposal.parent + 1, output)
+    follow(through, proposal.parent + 1, output)
 }
 
 /// Shows what happens in the deployment of a target until it has ended.
-fn follow(endpoint: &Endpoint, target: u64, output: Output) -> Result<ExitCode> {
+fn follow(through: &Through, target: u64, output: Output) -> Result<ExitCode> {
     let mut shown = 0;
     loop {
         // There is none before the first.
-        let current: Option<Deployment> = endpoint.document(Ask::get("/v1/deployment")).ok();
+        let current: Option<Deployment> = through.document(Ask::get("/v1/deployment")).ok();
         match current.filter(|deployment| deployment.target >= target) {
             Some(deployment) if deployment.target == target => {
                 for line in deployment.lines.iter().skip(shown) {
@@ -78,7 +71,7 @@ fn follow(endpoint: &Endpoint, target: u64, output: Output) -> Result<ExitCode> 
             }
             // Another target is deployed already, this one waits for the one before, or the controller was started again meanwhile.
             other => {
-                let targets: Vec<Target> = endpoint.document(Ask::get("/v1/targets")).map_err(Error::msg)?;
+                let targets: Vec<Target> = through.document(Ask::get("/v1/targets"))?;
                 let found = targets.into_iter().find(|found| found.number == target);
                 let found = found.filter(|found| other.is_some() || found.state != TargetState::Pending);
                 if let Some(found) = found {
@@ -113,19 +106,6 @@ fn end(output: Output, word: &str, lines: &[String], target: u64) -> Result<()> 
         }
     }
     Ok(())
-}
-
-/// A URL, or the path of a socket on this machine.
-fn endpoint(url: &str, controller: &cli::Controller) -> Result<Endpoint, String> {
-    if Path::new(url).is_absolute() {
-        return Ok(Endpoint::Socket(PathBuf::from(url)));
-    }
-    let remote = RemoteOptions {
-        controller: Some(url.to_owned()),
-        token_file: controller.token_file.clone(),
-        ca: controller.ca.clone(),
-    };
-    Endpoint::new(Path::new(api_client::SOCKET), &remote.or_environment(&|name| std::env::var(name).ok())?)
 }
 
 /// An option that says nothing to a controller, if one is given.

@@ -1,9 +1,11 @@
-//! A demonstration: model switches on loopback addresses, the daemon over them, and somebody who pulls cables.
+//! A demonstration: model switches on loopback addresses or managed switches of the lab, the daemon over them, and somebody who pulls cables.
 //!
 //! ```text
-//!   topology ─ plan ─▶ rack of model switches ◀─ SNMP ─ espalierd, a process of its own ◀─ its page, espalierd status
-//!                           ▲ cut, mend, off, on: lines that a person types                  └▶ events, printed as they happen
+//!   topology ─ plan ─▶ model switches, or a lab ◀─ SNMP ─ espalierd, a process of its own ◀─ its page, espalierd status
+//!                           ▲ cut, lose, mend, off, on: lines that a person types                  └▶ events, printed as they happen
 //! ```
+
+mod network;
 
 use std::{
     fs,
@@ -11,7 +13,7 @@ use std::{
     net::SocketAddr,
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
     sync::mpsc,
     thread,
     time::{Duration, Instant},
@@ -26,7 +28,6 @@ use fabric::{
     },
     generate::{Kind, Options, generate},
 };
-use rack::{COMMUNITY, Rack, on_loopback};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
@@ -37,6 +38,9 @@ use crate::{
     documents::{Event, Proposal, Status, TargetState},
     show,
 };
+
+use self::network::Network;
+pub use self::network::Switches;
 
 /// How long the daemon may take until it answers.
 const START_MAX: Duration = Duration::from_secs(20);
@@ -53,7 +57,9 @@ pub struct DemoRequest<'a> {
     pub topology: Option<&'a Path>,
     /// The plan's file; the topology is planned unless given.
     pub plan: Option<&'a Path>,
-    /// Where the page is.
+    /// Which switches.
+    pub switches: Switches,
+    /// Where the page is, which the lab has not.
     pub page: SocketAddr,
     /// Seconds between two polls.
     pub counters: f64,
@@ -63,6 +69,7 @@ pub struct DemoRequest<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Action {
     Cut(LinkId),
+    Lose(LinkId),
     Mend(LinkId),
     Off(SwitchId),
     On(SwitchId),
@@ -85,11 +92,12 @@ impl Action {
         };
         match verb {
             "cut" => link().map(Self::Cut),
+            "lose" => link().map(Self::Lose),
             "mend" => link().map(Self::Mend),
             "off" => switch().map(Self::Off),
             "on" => switch().map(Self::On),
             "quit" => Ok(Self::Quit),
-            _ => Err("write cut LINK, mend LINK, off SWITCH, on SWITCH, or quit".to_owned()),
+            _ => Err("write cut LINK, lose LINK, mend LINK, off SWITCH, on SWITCH, or quit".to_owned()),
         }
     }
 }
@@ -105,18 +113,18 @@ pub fn demo(request: &DemoRequest<'_>) -> Result<(), String> {
         Some(path) => read_plan_file(path)?,
         None => first_plan(&read_topology(request.topology)?)?,
     };
-    let plan = Plan { topology: on_loopback(&plan.topology), ..plan };
+    let (network, plan) = Network::open(request.switches, plan)?;
     let topology = plan.topology.clone();
-    let rack = Rack::open(&topology).map_err(|error| format!("model switches: {error}"))?;
-    let folder = Folder::new(&plan, rack.port(), request)?;
-    let mut daemon = Daemon::start(&folder)?;
+    let folder = Folder::new(&plan, network.access(), request)?;
+    let mut daemon = Daemon::start(&folder, &network)?;
+    let page = match request.switches {
+        Switches::Models => format!("; its page: http://{}/", request.page),
+        Switches::Lab => String::new(),
+    };
     say(&format!(
-        "{} model switches answer SNMP at 127.21.0.1 and on, port {}\nespalierd (process {}) watches them; its page: http://{}/\n  \
-         espalierd status --socket {}",
-        topology.switches().len(),
-        rack.port(),
+        "{}\nespalierd (process {}) watches them{page}\n  espalierd status --socket {}",
+        network.words(topology.switches().len()),
         daemon.process.id(),
-        request.page,
         folder.socket().display()
     ));
     let (sender, actions) = mpsc::channel();
@@ -126,16 +134,22 @@ pub fn demo(request: &DemoRequest<'_>) -> Result<(), String> {
     }
     let example = topology.link_ids().next().map(|link| topology.link_label(link)).unwrap_or_default();
     let last = topology.switches().last().map_or("", |switch| &switch.name);
-    say(&format!("Now break something: cut {example} · mend {example} · off {last} · on {last} · quit"));
+    let lose = if request.switches == Switches::Lab { format!(" · lose {example}") } else { String::new() };
+    say(&format!("Now break something: cut {example}{lose} · mend {example} · off {last} · on {last} · quit"));
     follow(&folder);
     read_lines(sender);
     for line in actions {
-        match Action::parse(&topology, &line) {
-            Ok(Action::Quit) => break,
-            Ok(Action::Cut(link)) => rack.cut(link),
-            Ok(Action::Mend(link)) => rack.mend(link),
-            Ok(Action::Off(switch)) => rack.turn_off(switch),
-            Ok(Action::On(switch)) => rack.turn_on(switch),
+        let done = Action::parse(&topology, &line).and_then(|action| match action {
+            Action::Quit => Ok(false),
+            Action::Cut(link) => network.cut(&topology, link).map(|()| true),
+            Action::Lose(link) => network.lose(&topology, link).map(|()| true),
+            Action::Mend(link) => network.mend(&topology, link).map(|()| true),
+            Action::Off(switch) => network.turn_off(&topology, switch).map(|()| true),
+            Action::On(switch) => network.turn_on(&topology, switch).map(|()| true),
+        });
+        match done {
+            Ok(true) => {}
+            Ok(false) => break,
             Err(why) => say(&why),
         }
         daemon.check(&folder)?;
@@ -247,7 +261,7 @@ struct Folder {
 }
 
 impl Folder {
-    fn new(plan: &Plan, port: u16, request: &DemoRequest<'_>) -> Result<Self, String> {
+    fn new(plan: &Plan, (port, community): (u16, &str), request: &DemoRequest<'_>) -> Result<Self, String> {
         let path = std::env::temp_dir().join(format!("espalierd-demo-{}", std::process::id()));
         let made = fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| format!("{}: {error}", path.display()))?;
@@ -256,12 +270,16 @@ impl Folder {
         let mut text = Vec::new();
         write_plan(plan, &mut text).map_err(|error| error.to_string())?;
         folder.write("plan.json", &text)?;
-        folder.write("credentials.toml", format!("[default]\ncommunity = \"{COMMUNITY}\"\n").as_bytes())?;
+        folder.write("credentials.toml", format!("[default]\ncommunity = \"{community}\"\n").as_bytes())?;
         let DemoRequest { page, counters, .. } = request;
+        let page = match request.switches {
+            Switches::Models => format!(", \"http://{page}\""),
+            Switches::Lab => String::new(),
+        };
         folder.write(
             "espalierd.toml",
             format!(
-                "state = \"{at}/state\"\ncredentials = \"{at}/credentials.toml\"\nlisten = [\"{at}/socket\", \"http://{page}\"]\n\n\
+                "state = \"{at}/state\"\ncredentials = \"{at}/credentials.toml\"\nlisten = [\"{at}/socket\"{page}]\n\n\
                  [snmp]\nport = {port}\n\n[watch]\ncounters = {counters:?}\nhold = 2\n"
             )
             .as_bytes(),
@@ -305,10 +323,11 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(folder: &Folder) -> Result<Self, String> {
+    fn start(folder: &Folder, network: &Network) -> Result<Self, String> {
         let own = std::env::current_exe().map_err(|error| format!("this program's file: {error}"))?;
         let log = fs::File::create(folder.path.join("log")).map_err(|error| folder.in_it(&error))?;
-        let process = Command::new(own)
+        let process = network
+            .command(&own)
             .args(["run", "--config"])
             .arg(folder.path.join("espalierd.toml"))
             .stdin(Stdio::null())

@@ -1,73 +1,70 @@
-//! What `status` and `watch` show: what is wrong, and the load of every link.
+//! What `espalier status` and `watch` print of a fabric, whoever polled it: what is wrong, and the load of every link.
 
 use std::time::Duration;
 
-use anyhow::Result;
-use controller::StatusReport;
 use fabric::{Plan, SwitchId, format::table::Table, format_rate};
 use rollout::diagnose::{Cause, Consequence, Diagnosis, Remedy, Urgency, span};
 use serde_json::{Value, json};
 use switch_model::SwitchConfig;
 
-use crate::commands::{Output, say};
+use crate::StatusReport;
 
 /// Differences of one switch that a person is shown; the rest are counted.
 const SHOWN_MAX: usize = 12;
 /// Tables that are older are said to be.
 const OLD: Duration = Duration::from_secs(5);
 
+/// The lines of a report, for a person.
+pub fn status_lines(plan: &Plan, report: &StatusReport) -> Vec<String> {
+    Picture { plan, report }.lines()
+}
+
+/// A report as one JSON object, for machines.
+pub fn status_json(plan: &Plan, report: &StatusReport) -> Value {
+    Picture { plan, report }.json()
+}
+
 /// A report and the plan that it is about.
-pub(super) struct Picture<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) report: StatusReport,
+struct Picture<'a> {
+    plan: &'a Plan,
+    report: &'a StatusReport,
 }
 
 impl Picture<'_> {
-    /// Prints it.
-    ///
-    /// # Errors
-    /// If standard output cannot be written to.
-    pub(super) fn show(&self, output: Output) -> Result<()> {
-        if output == Output::Json {
-            say!("{}", self.json());
-            return Ok(());
-        }
-        for diagnosis in &self.report.diagnoses {
-            self.tell(diagnosis)?;
-        }
-        say!("{} of {} switches hold the plan", self.report.as_planned(), self.report.seen.len());
+    fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.report.diagnoses.iter().flat_map(|diagnosis| self.told(diagnosis)).collect();
+        lines.push(format!("{} of {} switches hold the plan", self.report.as_planned(), self.report.seen.len()));
         let unasked = self.report.unasked();
         match unasked {
             0 if self.report.seen.iter().all(Result::is_ok)
                 && !self.report.diagnoses.iter().any(|diagnosis| diagnosis.cause.is_of_cables()) =>
             {
-                say!("cables between switches are as planned: {}", self.plan.topology.links().len());
+                lines.push(format!("cables between switches are as planned: {}", self.plan.topology.links().len()));
             }
             0 => {}
-            1 => say!("cables and counters of 1 switch are not known: no SNMP"),
-            _ => say!("cables and counters of {unasked} switches are not known: no SNMP"),
+            1 => lines.push("cables and counters of 1 switch are not known: no SNMP".to_owned()),
+            _ => lines.push(format!("cables and counters of {unasked} switches are not known: no SNMP")),
         }
         if let Some(age) = self.report.ages.iter().flatten().max().filter(|age| **age >= OLD) {
-            say!("tables were read {} ago at most; counters and states of ports now", span(*age));
+            lines.push(format!("tables were read {} ago at most; counters and states of ports now", span(*age)));
         }
-        self.show_links()
+        lines.extend(self.links().to_string().lines().map(str::to_owned));
+        lines
     }
 
-    fn tell(&self, diagnosis: &Diagnosis) -> Result<()> {
+    fn told(&self, diagnosis: &Diagnosis) -> Vec<String> {
         let note = if diagnosis.urgency == Urgency::Note { "note: " } else { "" };
-        say!("{note}{}", diagnosis.sentence(self.plan));
+        let mut lines = vec![format!("{note}{}", diagnosis.sentence(self.plan))];
         let config = self.config_of(diagnosis);
         let consequences = self.shown(diagnosis);
         for consequence in consequences.iter().take(SHOWN_MAX) {
-            say!("  {}", consequence.sentence(self.plan, config));
+            lines.push(format!("  {}", consequence.sentence(self.plan, config)));
         }
         if consequences.len() > SHOWN_MAX {
-            say!("  and {} more; --json has them all", consequences.len() - SHOWN_MAX);
+            lines.push(format!("  and {} more; --json has them all", consequences.len() - SHOWN_MAX));
         }
-        if let Some(remedy) = diagnosis.remedy.sentence(self.plan) {
-            say!("  to do: {remedy}");
-        }
-        Ok(())
+        lines.extend(diagnosis.remedy.sentence(self.plan).map(|remedy| format!("  to do: {remedy}")));
+        lines
     }
 
     /// Of a switch that holds nothing of the plan, every difference follows from that.
@@ -79,7 +76,7 @@ impl Picture<'_> {
         Some(&self.report.seen[diagnosis.cause.switch()?.index()].as_ref().ok()?.config)
     }
 
-    fn show_links(&self) -> Result<()> {
+    fn links(&self) -> Table {
         let mut table =
             Table::new(["link", "rate", "load", "load back", "errors", "discards", "PAUSE in", "PAUSE out"]);
         for link in &self.report.links {
@@ -101,8 +98,7 @@ impl Picture<'_> {
                 known(link.pause[1]),
             ]);
         }
-        say!("{table}");
-        Ok(())
+        table
     }
 
     fn json(&self) -> Value {
