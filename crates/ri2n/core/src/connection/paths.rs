@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   all windows are full, and hold three packets for each link, it included ──▶ one path more
-//!   they are full for a quarter of a second: others may be less busy         ──▶ one path more
+//!   they are full for a second: others may be less busy                    ──▶ one path more
 //!   a link between the same addresses is suspected                          ──▶ one path more
 //!   the windows hold less than two packets for each link                    ──▶ without that of the smallest window
 //!   no data on a path for two seconds, or nothing answers there             ──▶ without that path
@@ -28,7 +28,7 @@ const PACKETS_TO_ADD: f64 = 3.0;
 /// The same below which one of them is left: that of the smallest window.
 const PACKETS_TO_KEEP: f64 = 2.0;
 /// How often another path is tried while all are full, however small their windows: these may be on the busy ones.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// Opens a further path between two addresses whose links are all full. Returns whether it did.
