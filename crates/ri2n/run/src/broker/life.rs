@@ -3,6 +3,9 @@
 //! A broker serves the process that becomes the program, and everything that descends from it. It ends when that process has
 //! exited, no stream is left, no program listens, and none of the session is left that could ask. What it made goes
 //! with it: the control socket is abstract, the eBPF programs are held by their owner, the control group is removed.
+//!
+//! Of a session one process is waited for at a time: the program, and when that has ended any other that is left. All processes of the
+//! machine are looked through only to find it.
 
 use std::{
     fs,
@@ -31,7 +34,7 @@ use crate::{
 
 /// How often it is looked whether listeners still listen, and whether anybody is left.
 const TICK: Duration = Duration::from_millis(500);
-/// The same once the program has exited.
+/// The same while no process of the session is known.
 const LAST_TICK: Duration = Duration::from_millis(50);
 /// Numbers of the descriptors that are waited for beside programs' lines: the control socket, signals, the program's end.
 const CONTROL: u64 = 0;
@@ -124,7 +127,7 @@ pub fn serve(
         thread::spawn(move || listen::follow_redirected(&broker));
     }
     began(&told).map_err(step("tell that the broker is ready"))?;
-    let result = run(&broker, &control, &watched, &signals, &name).map_err(step("wait for programs"));
+    let result = run(&broker, &control, watched, &signals, &name).map_err(step("wait for programs"));
     if let Some(redirect) = &broker.redirect {
         redirect.remove_group();
     }
@@ -134,7 +137,7 @@ pub fn serve(
 fn run(
     broker: &Arc<Broker>,
     control: &ControlSocket,
-    program: &OwnedFd,
+    program: OwnedFd,
     signals: &SignalFd,
     name: &str,
 ) -> io::Result<()> {
@@ -142,11 +145,12 @@ fn run(
     asking.watch(control.descriptor(), CONTROL)?;
     asking.watch(signals.as_fd(), SIGNALS)?;
     asking.watch(program.as_fd(), PROGRAM)?;
-    let mut exited = false;
+    let mut known = Some(program);
     let mut looked = Instant::now();
     let mut told = false;
     loop {
-        let tick = if exited { LAST_TICK } else { TICK };
+        let tick = if known.is_some() { TICK } else { LAST_TICK };
+        let mut has_ended = false;
         let ready = asking.wait(tick.saturating_sub(looked.elapsed()) + Duration::from_millis(1))?;
         for (question, request, socket) in ready.questions {
             answer_question(broker, question, request, socket);
@@ -161,15 +165,15 @@ fn run(
                     }
                 }
                 PROGRAM => {
-                    exited = true;
-                    asking.leave(program.as_fd());
+                    has_ended = true;
+                    known.take().iter().for_each(|process| asking.leave(process.as_fd()));
                     // Whoever reads what the program wrote waits until nobody holds the other end.
                     leave_standard_error();
                 }
                 _ => return Ok(()),
             }
         }
-        if looked.elapsed() >= tick || exited {
+        if looked.elapsed() >= tick || has_ended {
             looked = Instant::now();
             asking.forget_silent(looked);
             knock::look_after(broker);
@@ -184,35 +188,44 @@ fn run(
             }
             let ports = broker.table().listening.keys().copied().collect();
             broker.settings.ledger.note_ports(ports);
-            if exited && is_over(broker, name) {
-                return Ok(());
+            if known.is_none() && is_quiet(broker) {
+                match &broker.redirect {
+                    Some(redirect) if redirect.is_populated() => {}
+                    Some(_) => return Ok(()),
+                    None => match find_member(name) {
+                        Some(process) => {
+                            asking.watch(process.as_fd(), PROGRAM)?;
+                            known = Some(process);
+                        }
+                        None => return Ok(()),
+                    },
+                }
             }
         }
     }
 }
 
-fn is_over(broker: &Broker, name: &str) -> bool {
-    let quiet = {
-        let table = broker.table();
-        table.streams == 0 && table.questions == 0 && table.listening.is_empty()
-    };
-    let left = || match &broker.redirect {
-        Some(redirect) => redirect.is_populated(),
-        None => has_members(name),
-    };
-    quiet && !left()
+/// Whether no stream is left and nobody listens or waits for an answer.
+fn is_quiet(broker: &Broker) -> bool {
+    let table = broker.table();
+    table.streams == 0 && table.questions == 0 && table.listening.is_empty()
 }
 
-/// Whether a process of this session is left, by the environment that it was started with.
-fn has_members(name: &str) -> bool {
+/// A process of this session, by the environment that it was started with.
+fn find_member(name: &str) -> Option<OwnedFd> {
     let variable = format!("{BROKER_VARIABLE}={name},");
     let own = std::process::id();
-    let Ok(processes) = fs::read_dir("/proc") else { return false };
-    processes
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
-        .filter(|process| *process != own)
-        .filter_map(|process| fs::read(format!("/proc/{process}/environ")).ok())
-        .any(|environment| environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(variable.as_bytes())))
+    let is_member = |process: u32| {
+        let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(variable.as_bytes()))
+    };
+    let numbers = fs::read_dir("/proc").ok()?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    // Looked at again once it is held, as its number may have become another's.
+    let held = |process: u32| {
+        let descriptor = open_process(Pid::from_raw(i32::try_from(process).ok()?)).ok()?;
+        is_member(process).then_some(descriptor)
+    };
+    numbers.filter(|process| *process != own && is_member(*process)).find_map(held)
 }
 
 fn proxy_ports() -> io::Result<Vec<TcpListener>> {
@@ -254,4 +267,34 @@ fn random() -> io::Result<u128> {
     let mut bytes = [0; 16];
     io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;
     Ok(u128::from_ne_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+    use super::*;
+
+    #[test]
+    fn a_process_of_the_session_is_found_until_it_ends() {
+        let name = format!("ri2n-test-{}", std::process::id());
+        assert!(find_member(&name).is_none());
+        let variable = format!("{name},0123,required");
+        let mut child = Command::new("sleep").arg("60").env(BROKER_VARIABLE, variable).spawn().unwrap();
+        // Its environment can be read a moment after it has begun.
+        let looks = (0..500).find_map(|_| {
+            thread::sleep(Duration::from_millis(10));
+            find_member(&name)
+        });
+        let found = looks.expect("it is there");
+        let has_ended =
+            |wait: PollTimeout| poll(&mut [PollFd::new(found.as_fd(), PollFlags::POLLIN)], wait).unwrap() > 0;
+        assert!(!has_ended(PollTimeout::ZERO));
+        child.kill().unwrap();
+        assert!(has_ended(PollTimeout::from(5000_u16)), "its end is told");
+        child.wait().unwrap();
+        assert!(find_member(&name).is_none());
+    }
 }
