@@ -270,10 +270,10 @@ pub struct Status {
     /// Links that are kept out of use, since they have failed too often in a row.
     #[serde(default)]
     pub kept_out: Vec<KeptOut>,
-    /// Hosts whose heartbeats come.
+    /// Hosts that send heartbeats.
     #[serde(default)]
     pub heartbeats: usize,
-    /// Paths of theirs that fail.
+    /// Paths that fail, by their heartbeats.
     #[serde(default)]
     pub paths_failing: usize,
     /// Events that last.

@@ -55,8 +55,8 @@ pub(crate) struct Cli {
 /// An espalierd to ask instead of the switches.
 #[derive(Args, Clone)]
 pub(crate) struct Controller {
-    /// Deploy, observe or discover through this espalierd, have its status, or send it heartbeats: https://HOST:PORT, http://127.0.0.1:PORT or the path of its
-    /// socket.
+    /// Ask this espalierd instead of the switches (deploy, status, watch, observe, discover), or send it heartbeats (tagger run):
+    /// https://HOST:PORT, http://127.0.0.1:PORT or the path of its socket.
     #[arg(long = "controller", value_name = "URL")]
     pub(crate) url: Option<String>,
     /// File of the token to show to --controller, mode 0600 [env: ESPALIER_TOKEN_FILE].
@@ -98,7 +98,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether the verb has to do with a controller.
+    /// Whether the verb takes --controller.
     pub(crate) fn asks_controllers(&self) -> bool {
         matches!(
             self,

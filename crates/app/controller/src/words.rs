@@ -55,7 +55,7 @@ pub fn port_words(topology: &Topology, (switch, slot): End) -> String {
 }
 
 impl StandbyEvent {
-    /// It in words, if a person is told of it.
+    /// The event in words; none if it is not for people.
     pub fn words(&self, plan: &Plan) -> Option<Words> {
         Some(match self {
             Self::Failure(..) => return None,

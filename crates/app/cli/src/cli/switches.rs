@@ -205,7 +205,7 @@ pub(crate) struct Watch {
     #[command(flatten)]
     pub(crate) status: Status,
     /// How old what switches hold may get before it is read again although nothing says that it has changed, in seconds.
-    /// Counters, states of ports and indicators of change are read every interval. With --controller, `watch.tables` of its configuration counts.
+    /// Counters, states of ports and indicators of change are read every interval. With --controller, `watch.tables` in its configuration decides instead.
     #[arg(long, value_name = "S", default_value_t = 300.0, value_parser = real(0.0..=86_400.0))]
     pub(crate) full_every: f64,
     /// End after so many times.

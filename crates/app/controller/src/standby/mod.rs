@@ -76,7 +76,7 @@ pub enum StandbyEvent {
     Fault(SwitchId, Fault),
     /// It answers again.
     Answers(SwitchId),
-    /// A link has failed so often in a row, which is to be remembered for the next standby. It has no words.
+    /// A link has failed so often in a row, which is to be remembered for the next standby. Nobody is told.
     Failure(LinkId, u32),
     /// A link or the hosts' switch-over.
     Notice(StandbyNotice),

@@ -51,7 +51,7 @@ pub fn metrics(status: &Status) -> String {
     number("switches", "Switches of the target's plan", status.switches as f64);
     number("switches_as_planned", "Switches that answer and hold the plan", status.as_planned as f64);
     number("links_kept_out", "Links that are kept out of use, since they flap", status.kept_out.len() as f64);
-    number("heartbeat_hosts", "Hosts whose heartbeats come", status.heartbeats as f64);
+    number("heartbeat_hosts", "Hosts that send heartbeats", status.heartbeats as f64);
     number("paths_failing", "Paths between hosts that fail, by the heartbeats", status.paths_failing as f64);
     number("proposals_open", "Proposals that wait for approval", status.proposals.len() as f64);
     number("maintenance", "Maintenance marks in force", status.maintenance.len() as f64);

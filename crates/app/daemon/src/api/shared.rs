@@ -1,4 +1,4 @@
-//! What handlers share: the daemon, who asks, and refusals.
+//! State that all request handlers use, the caller and its role, and the answers to requests that are refused.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -25,7 +25,7 @@ pub const ASKING_MAX: usize = 32;
 /// The one path at which hosts may ask.
 pub const HEARTBEATS: &str = "/v1/heartbeats";
 
-/// What handlers share.
+/// State that all request handlers use.
 pub struct Shared {
     /// The daemon.
     pub manager: Arc<Manager>,
