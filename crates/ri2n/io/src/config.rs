@@ -40,6 +40,8 @@ pub struct Config {
     pub outage_deadline: Duration,
     /// How long to try to connect.
     pub connect_timeout: Duration,
+    /// The same while nobody has answered at all, if less.
+    pub answer_timeout: Duration,
     /// Ends the connection when the peer is silent this long; without, only the outage deadline does.
     pub keepalive: Option<Duration>,
     /// Bytes written and not acknowledged, at most; rounded up to a power of two, 64 KiB to 64 MiB.
@@ -129,6 +131,7 @@ impl Default for Config {
             integrity: Integrity::default(),
             outage_deadline: settings.outage_deadline,
             connect_timeout: Duration::from_secs(10),
+            answer_timeout: Duration::MAX,
             keepalive: None,
             send_buffer: settings.send_buffer,
             receive_buffer: settings.receive_buffer,

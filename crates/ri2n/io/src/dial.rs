@@ -70,7 +70,7 @@ struct Race {
     config: Config,
     goal: Goal,
     ours: Vec<LocalAddress>,
-    deadline: Time,
+    began: Time,
     /// Those that have not failed.
     tries: Vec<Try>,
     /// The address that has answered, and until when it runs alone.
@@ -87,8 +87,7 @@ pub(crate) fn begin(servers: &[SocketAddr], config: &Config, goal: Goal, first_b
         Ok(start) => start,
         Err(error) => return done(Err(error)),
     };
-    let deadline = began + config.connect_timeout;
-    let race = Race { config: config.clone(), goal, ours, deadline, tries, leader: None, last_error, done };
+    let race = Race { config: config.clone(), goal, ours, began, tries, leader: None, last_error, done };
     let dial = Arc::new(Dial { worker, socket, ids, race: Mutex::new(Some(race)) });
     // The first questions leave from here, which saves a turn of the worker.
     dial.worker.add_attempt(&dial.ids, &dial);
@@ -153,20 +152,21 @@ impl Dial {
     fn ask(&self, now: Time) -> Option<Time> {
         let mut slot = self.lock();
         let race = slot.as_mut()?;
-        if now < race.deadline && !race.tries.is_empty() {
+        let deadline = race.deadline();
+        if now < deadline && !race.tries.is_empty() {
             race.ask(&self.socket, now);
         }
         let result = if race.goal == Goal::Answer && race.leader.is_some() {
             Ok(None)
         } else if race.tries.is_empty() {
             Err(std::mem::replace(&mut race.last_error, io::ErrorKind::TimedOut.into()))
-        } else if now >= race.deadline {
+        } else if now >= deadline {
             let doubtful = race.tries.iter().find_map(|each| each.client.doubtful());
             let last = std::mem::replace(&mut race.last_error, io::ErrorKind::TimedOut.into());
             Err(doubtful.map_or(last, refusal))
         } else {
             let next = race.tries.iter().map(|each| race.next_look(each, now)).min();
-            return Some(next.unwrap_or(race.deadline).min(race.deadline));
+            return Some(next.unwrap_or(deadline).min(deadline));
         };
         self.end(slot, result);
         None
@@ -234,6 +234,12 @@ impl Member for Dial {
 }
 
 impl Race {
+    /// Who answers slowly is not silent.
+    fn deadline(&self) -> Time {
+        let (all, answer) = (self.config.connect_timeout, self.config.answer_timeout);
+        self.began + if self.leader.is_some() { all } else { answer.min(all) }
+    }
+
     fn next_look(&self, each: &Try, now: Time) -> Time {
         let held =
             self.leader.filter(|_| !may_go_on(self.leader, each.server, now)).map_or(Time::ZERO, |(_, until)| until);

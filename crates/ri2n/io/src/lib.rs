@@ -32,6 +32,7 @@ mod stream;
 mod sys;
 mod tickets;
 mod timers;
+mod turns;
 mod worker;
 
 pub use config::{Config, ConfigError, Fallback, LinkChoice, LinkPair, LocalLink, check_paths};
@@ -44,5 +45,5 @@ pub use ri2n::{
 };
 pub use status::{ConnectionStatus, LinkStatus, Role};
 pub use stream::Stream;
-pub use sys::prefer_short_turns;
+pub use turns::{outweigh_programs, prefer_short_turns};
 pub use worker::connections;

@@ -1,6 +1,6 @@
 //! The system calls, each wrapped once: UDP sockets with segmentation offloads, eventfd, poll, epoll.
 //!
-//! All `unsafe` code of the crate is here and in `netlink.rs` and `interfaces.rs`; every call passes buffers that outlive it.
+//! All `unsafe` code of the crate is here and in `netlink.rs`, `interfaces.rs` and `turns.rs`; every call passes buffers that outlive it.
 
 use crate::duty::Seen;
 use ri2n::{Batch, Connection, Neighbour, Path, Precedence, Time};
@@ -54,26 +54,6 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
 /// Nanoseconds of the clock of the day, by which arrivals are stamped.
 pub(crate) fn day_ns() -> u64 {
     clock_ns(libc::CLOCK_REALTIME)
-}
-
-/// Asks the scheduler for short turns of this thread, which then come sooner after it waited, beside other programs that
-/// want the processor all the time. Its share stays the same. Systems before Linux 6.12 know no such wish.
-pub fn prefer_short_turns() {
-    /// The shortest turn that Linux grants.
-    const TURN: Duration = Duration::from_micros(100);
-    let size = mem::size_of::<libc::sched_attr>();
-    // SAFETY: all zeros are a valid structure, `size` bytes of which the first call writes and the second reads.
-    unsafe {
-        let mut wish: libc::sched_attr = mem::zeroed();
-        if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut wish, size, 0) != 0
-            || wish.sched_policy != libc::SCHED_OTHER as u32
-        {
-            return;
-        }
-        wish.size = size as u32;
-        wish.sched_runtime = TURN.as_nanos() as u64;
-        libc::syscall(libc::SYS_sched_setattr, 0, &raw const wish, 0);
-    }
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {

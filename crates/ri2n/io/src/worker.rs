@@ -22,6 +22,7 @@ use crate::{
     status::ConnectionStatus,
     sys::{self, Epoll, EventFd, Inbox, MESSAGES_FEW, Socket, Watch},
     timers::Timers,
+    turns::prefer_short_turns,
 };
 use ri2n::{Arrival, Time, handshake, wire};
 use std::{
@@ -251,7 +252,7 @@ impl Worker {
     }
 
     fn run(&self, mut turns: Turns) {
-        sys::prefer_short_turns();
+        prefer_short_turns();
         let mut events = Vec::new();
         loop {
             let timeout = self.prepare_to_sleep(&mut turns);

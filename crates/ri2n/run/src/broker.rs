@@ -56,9 +56,9 @@ pub struct Settings {
     pub protocol: ri2n_io::Config,
     /// Where RI2N is tried.
     pub networks: Networks,
-    /// How long a peer of which nothing is known may take to answer before plain TCP is used.
+    /// How long a peer that has never answered may be silent before plain TCP is used.
     pub patience: Duration,
-    /// The same for a peer that has answered before.
+    /// How long a peer that has answered may take for the rest, or to answer again.
     pub patience_known: Duration,
     /// Where connections are counted that are not RI2N.
     pub ledger: Arc<Ledger>,

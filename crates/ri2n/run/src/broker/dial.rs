@@ -91,9 +91,11 @@ pub(super) struct Wanted {
 /// worker's thread, or on this one. It must not wait.
 pub(super) fn dial(broker: &Arc<Broker>, wanted: Wanted, then: impl FnOnce(Dialed) + Send + 'static) {
     let settings = &broker.settings;
-    let patience = if wanted.known == Some(Peer::Speaks) { settings.patience_known } else { settings.patience };
     let mut config = settings.protocol.clone();
-    config.connect_timeout = patience;
+    config.connect_timeout = settings.patience_known;
+    if wanted.known != Some(Peer::Speaks) {
+        config.answer_timeout = settings.patience;
+    }
     let Wanted { local, target, copies, .. } = wanted;
     let servers = broker.table().servers(target);
     let proposal = match copies {

@@ -3,17 +3,23 @@
 use std::{
     io,
     net::{IpAddr, SocketAddr},
-    time::Duration,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
 };
 
-use ri2n_io::Stream;
+use ri2n_io::{ConnectionStatus, Health, Stream};
 
+use super::{Broker, note_failed};
 use crate::greeting::{self, GREETING_BYTES, Greeting, Offer, WELCOME_BYTES, encode_welcome};
 
 /// How long the peer's broker may take to reach its program.
 const WELCOME_MAX: Duration = Duration::from_secs(30);
 /// How long a new stream may take to say whom it wants.
 const GREETING_MAX: Duration = Duration::from_secs(5);
+/// How long a new stream may take to show that it has the address that it says, and how often that is looked for.
+const PROOF_MAX: Duration = Duration::from_millis(200);
+const PROOF_TICK: Duration = Duration::from_millis(2);
 
 /// Waits for the answer to the greeting that a stream has begun with. `then` is called once with it: the peer's offer of early copies,
 /// if it makes one, or what it says, or that it says nothing.
@@ -26,11 +32,21 @@ pub(super) fn hear_welcome(stream: &Stream, then: impl FnOnce(io::Result<Option<
 }
 
 /// Has `then` called once with who wants whom, or with why that is not known.
-pub(super) fn hear_greeting(stream: &Stream, then: impl FnOnce(io::Result<Greeting>) + Send + 'static) {
-    let reader = stream.clone();
+pub(super) fn hear_greeting(
+    broker: &Arc<Broker>,
+    stream: &Stream,
+    then: impl FnOnce(io::Result<Greeting>) + Send + 'static,
+) {
+    let (broker, reader) = (Arc::clone(broker), stream.clone());
     stream.when_readable(GREETING_BYTES, GREETING_MAX, move || {
         let mut bytes = [0; GREETING_BYTES];
-        then(read_at_once(&reader, &mut bytes).and_then(|()| decode(&reader, &bytes)));
+        match read_at_once(&reader, &mut bytes).and_then(|()| decode(&bytes)) {
+            Ok(greeting) if !is_vouched(&reader, greeting.source.ip()) => {
+                // Who gets no thread drops the stream, which tells the peer.
+                note_failed(broker.threads.run(move || then(Ok(vouched(&reader, greeting)))));
+            }
+            result => then(result),
+        }
     });
 }
 
@@ -40,22 +56,39 @@ pub(super) fn receive_greeting(stream: &Stream) -> io::Result<Greeting> {
     let mut bytes = [0; GREETING_BYTES];
     read_exact(stream, &mut bytes)?;
     stream.set_read_timeout(None);
-    decode(stream, &bytes)
+    Ok(vouched(stream, decode(&bytes)?))
 }
 
-fn decode(stream: &Stream, bytes: &[u8; GREETING_BYTES]) -> io::Result<Greeting> {
-    let greeting = Greeting::decode(bytes).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-    Ok(Greeting { source: vouched(stream, greeting.source), ..greeting })
+fn decode(bytes: &[u8; GREETING_BYTES]) -> io::Result<Greeting> {
+    Greeting::decode(bytes).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }
 
-/// What a peer says of itself is believed only if it is one of the addresses that its packets come from.
-fn vouched(stream: &Stream, claimed: SocketAddr) -> SocketAddr {
-    let status = stream.status();
-    let peer = stream.peer_addr();
-    let known = |ip: IpAddr| {
-        ip == peer.ip().to_canonical() || status.links.iter().any(|link| link.remote.ip().to_canonical() == ip)
+/// The greeting of a peer that has its address, once that is known; of another with the address that it has shown.
+///
+/// A stream comes by whichever of the peer's addresses was answered first; the others are shown a round trip later.
+fn vouched(stream: &Stream, greeting: Greeting) -> Greeting {
+    let until = Instant::now() + PROOF_MAX;
+    while !is_vouched(stream, greeting.source.ip()) {
+        if Instant::now() >= until {
+            let peer = stream.peer_addr();
+            return Greeting { source: SocketAddr::new(peer.ip().to_canonical(), peer.port()), ..greeting };
+        }
+        thread::sleep(PROOF_TICK);
+    }
+    greeting
+}
+
+/// Whether the peer has this address: the stream came from there, a link leads there, or links of another stream lead to both.
+fn is_vouched(stream: &Stream, claimed: IpAddr) -> bool {
+    let (claimed, peer) = (claimed.to_canonical(), stream.peer_addr().ip().to_canonical());
+    let leads = |status: &ConnectionStatus, to: IpAddr| {
+        // Before it is answered, a link is what the peer says of itself.
+        let is_proven = |health| !matches!(health, Health::Opening | Health::Unused);
+        status.links.iter().any(|link| is_proven(link.health) && link.remote.ip().to_canonical() == to)
     };
-    if known(claimed.ip().to_canonical()) { claimed } else { SocketAddr::new(peer.ip().to_canonical(), peer.port()) }
+    claimed == peer
+        || leads(&stream.status(), claimed)
+        || ri2n_io::connections().iter().any(|status| leads(status, peer) && leads(status, claimed))
 }
 
 /// Tells a peer what became of its greeting.

@@ -90,6 +90,9 @@ pub fn serve(
     // Signals of the terminal are the program's; it may be that we lead a session already.
     let _ = setsid();
     raise_descriptor_limit();
+    // All threads to come do likewise: a connection passes three of them, each of which would wait for programs that compute.
+    ri2n_io::prefer_short_turns();
+    ri2n_io::outweigh_programs();
     let signals = catch_signals().map_err(step("catch signals"))?;
     let watched = open_process(program).map_err(step("watch the program"))?;
     let (session, token) = (random().map_err(step("draw a token"))?, random().map_err(step("draw a token"))?);

@@ -113,9 +113,9 @@ pub(super) fn prune(broker: &Broker, still: &BTreeSet<SocketAddr>) {
 
 /// Brings a new stream into the queue of the program that it wants, without waiting.
 fn receive(broker: &Arc<Broker>, stream: Stream, port: u16, held: Held) {
-    let (broker, peer) = (Arc::clone(broker), stream.clone());
-    hear_greeting(&stream, move |greeting| {
-        if let Err(error) = greeting.and_then(|greeting| deliver(&broker, peer.clone(), greeting, port, held)) {
+    let (delivering, peer) = (Arc::clone(broker), stream.clone());
+    hear_greeting(broker, &stream, move |greeting| {
+        if let Err(error) = greeting.and_then(|greeting| deliver(&delivering, peer.clone(), greeting, port, held)) {
             peer.reset();
             warn(&format!("a peer's connection: {error}"));
         }
