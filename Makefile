@@ -135,8 +135,8 @@ install: build
 	install -D -m 644 crates/ri2n/c/include/ri2n.h $(DESTDIR)$(PREFIX)/include/ri2n.h
 	install -D -m 644 crates/ri2n/c/man/ri2n.3 $(DESTDIR)$(PREFIX)/share/man/man3/ri2n.3
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	sed 's|/usr/local|$(PREFIX)|' crates/ri2n/run/systemd/ri2n-proxy@.service \
-		> $(DESTDIR)$(PREFIX)/lib/systemd/system/ri2n-proxy@.service
+	for unit in ri2n-proxy@ ri2n-broker@; do sed 's|/usr/local|$(PREFIX)|' crates/ri2n/run/systemd/$$unit.service \
+		> $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit.service; done
 	sed 's|/usr/local|$(PREFIX)|' crates/lab/systemd/espalier-switchd.service \
 		> $(DESTDIR)$(PREFIX)/lib/systemd/system/espalier-switchd.service
 	sed 's|/usr/local|$(PREFIX)|' crates/app/daemon/systemd/espalierd.service \

@@ -19,7 +19,6 @@ pub(crate) enum Command {
     Run(run::Run),
     Proxy(proxy::Proxy),
     Status(status::Status),
-    #[command(hide = true)]
     Broker(run::Broker),
     Keys(keys::Keys),
     Completions(shell::Completions),

@@ -35,7 +35,7 @@ use std::{
 
 use ri2n_session::{Answer, BrokerRequest, Operation, Token, Verdict};
 
-pub use self::life::{BrokerError, Catch, Session, serve};
+pub use self::life::{BrokerError, Catch, Served, Session, serve};
 use self::{
     listening::{Acceptor, Delivery},
     table::Table,

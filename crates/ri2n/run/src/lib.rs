@@ -5,6 +5,7 @@
 //! - [`launch`]: finds out how a program can be caught, starts a broker, becomes the program.
 //! - [`networks`]: which destinations RI2N is tried for.
 //! - [`proxy`]: a TCP port here, a TCP port there, RI2N between.
+//! - [`shared_session`]: how programs join a broker that serves more than one command.
 //! - [`signals`]: ending in order.
 //!
 //! ```text
@@ -17,6 +18,7 @@ pub mod launch;
 pub mod ledger;
 pub mod networks;
 pub mod proxy;
+pub mod shared_session;
 pub mod signals;
 
 mod elf;

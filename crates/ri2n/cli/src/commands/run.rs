@@ -7,10 +7,11 @@ use clap::{Args, ValueEnum};
 use nix::unistd::Pid;
 use ri2n_io::Fallback;
 use ri2n_run::{
-    broker::{self, Catch, Settings},
+    broker::{self, Catch, Served, Session, Settings},
     launch::{self, LaunchError},
     ledger::{Entry, Ledger},
     networks::{Networks, Prefix},
+    shared_session::{self, SharedSession},
     signals,
 };
 
@@ -36,6 +37,9 @@ pub(crate) struct Run {
     /// How its connections are caught; chosen by looking at the program unless given.
     #[arg(long, value_name = "HOW")]
     catch: Option<CatchBy>,
+    /// Join the broker that serves this session (`ri2n broker`), whose settings count, instead of starting one.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["Connecting", "network", "patience_ms", "catch"])]
+    session: Option<String>,
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     program: Vec<String>,
@@ -63,22 +67,34 @@ pub(crate) enum CatchBy {
     Redirect,
 }
 
-/// The broker of a session (started by `run`).
+/// Serve all programs that join by `ri2n run --session NAME`: one broker for a service, a job, a user or a machine.
+///
+/// It runs until it gets a signal, and its streams end with it. Programs that join trust each other; only those of the same user can, unless a group
+/// is named.
 #[derive(Args, Debug)]
+#[command(after_help = "Example: ri2n broker --session cluster &\n         ri2n run --session cluster -- iperf3 -s")]
 pub(crate) struct Broker {
     #[command(flatten)]
     options: Options,
-    /// The process that it serves.
-    #[arg(long)]
-    process: i32,
-    /// How connections are caught.
-    #[arg(long)]
-    catch: CatchBy,
+    /// What programs name to join: a name, whose file is in the runtime directory, or the path of a file.
+    #[arg(long, value_name = "NAME", required_unless_present = "process")]
+    session: Option<String>,
+    /// Let members of this group join too.
+    #[arg(long, value_name = "GROUP", requires = "session")]
+    group: Option<String>,
+    /// The process that it serves (`ri2n run` starts such a broker).
+    #[arg(long, hide = true, conflicts_with = "session", requires = "catch")]
+    process: Option<i32>,
+    /// How that process's connections are caught.
+    #[arg(long, hide = true, conflicts_with = "session")]
+    catch: Option<CatchBy>,
 }
 
 pub(crate) fn run(args: &Run) -> Result<ExitCode> {
     let (program, arguments) = args.program.split_first().context("no program is named")?;
-    let launch = match launch::prepare(program, args.catch.map(Catch::from)) {
+    // Whoever joins is caught by the library: a control group belongs to the broker that made it.
+    let catch = if args.session.is_some() { Some(Catch::Preload) } else { args.catch.map(Catch::from) };
+    let launch = match launch::prepare(program, catch) {
         Ok(launch) => launch,
         Err(error) => {
             let code = if matches!(error, LaunchError::NotFound(_)) { NOT_FOUND } else { NOT_EXECUTABLE };
@@ -89,13 +105,10 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode> {
     if launch.catch == Catch::Preload {
         launch::find_library()?;
     }
-    // A mistake in the settings is told here, once.
-    args.options.settings()?;
-    let mut broker = vec!["broker".to_owned(), "--process".to_owned(), std::process::id().to_string()];
-    broker
-        .extend(["--catch".to_owned(), if launch.catch == Catch::Preload { "preload" } else { "redirect" }.to_owned()]);
-    broker.extend(args.options.arguments());
-    let session = launch::start_broker(&broker, &args.options.environment())?;
+    let session = match &args.session {
+        Some(name) => shared_session::join(name, &ri2n_status::directory())?,
+        None => args.start_broker(launch.catch)?,
+    };
     let agent = args.mpi_agent()?;
     let error = launch::become_program(&launch, program, arguments, &session, &[(MPI_AGENT_VARIABLE, agent)]);
     eprintln!("ri2n: {error}");
@@ -104,12 +117,34 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode> {
 
 pub(crate) fn broker(args: &Broker) -> Result<ExitCode> {
     let settings = args.options.settings()?;
-    launch::detach().context("leave the caller")?;
-    signals::hold()?;
-    // One without a status still serves.
-    let _status = serve_status(&format!("ri2n run, process {}", args.process), &settings);
-    broker::serve(settings, Pid::from_raw(args.process), args.catch.into(), launch::tell)?;
+    match (&args.session, args.process.zip(args.catch)) {
+        (Some(name), _) => serve_session(name, args.group.as_deref(), settings)?,
+        (None, Some((process, catch))) => {
+            launch::detach().context("leave the caller")?;
+            signals::hold()?;
+            // One without a status still serves.
+            let _status = serve_status(&format!("ri2n run, process {process}"), &settings);
+            broker::serve(settings, Served::Program(Pid::from_raw(process), catch.into()), launch::tell)?;
+        }
+        // The command line has been checked for that.
+        (None, None) => {}
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+fn serve_session(name: &str, group: Option<&str>, settings: Settings) -> Result<()> {
+    signals::hold()?;
+    let path = shared_session::place(name, &ri2n_status::directory());
+    let mut session = SharedSession::claim(&path, group)?;
+    let _status = serve_status(&format!("ri2n broker, session {name}"), &settings);
+    broker::serve(settings, Served::Anyone, |told| {
+        session.open(told)?;
+        eprintln!("ri2n: programs join by `ri2n run --session {name} -- PROGRAM` ({})", path.display());
+        // Only systemd listens, if it has started this.
+        let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+        Ok(())
+    })?;
+    Ok(())
 }
 
 /// Lets `ri2n status` find this process; says so if it cannot.
@@ -146,12 +181,24 @@ fn plain(ledger: &Ledger, required: bool) -> ri2n_status::Plain {
 }
 
 impl Run {
+    fn start_broker(&self, catch: Catch) -> Result<Session> {
+        // A mistake in the settings is told here, once.
+        self.options.settings()?;
+        let catch = if catch == Catch::Preload { "preload" } else { "redirect" };
+        let mut broker =
+            ["broker", "--process", &std::process::id().to_string(), "--catch", catch].map(str::to_owned).to_vec();
+        broker.extend(self.options.arguments());
+        Ok(launch::start_broker(&broker, &self.options.environment())?)
+    }
+
     /// How Open MPI starts its daemons on other nodes: under RI2N too.
     fn mpi_agent(&self) -> Result<String> {
         let own = launch::own_path()?.display().to_string();
-        Ok([vec![own, "run".to_owned()], self.options.arguments(), vec!["--".to_owned(), "orted".to_owned()]]
-            .concat()
-            .join(" "))
+        let settings = match &self.session {
+            Some(name) => vec!["--session".to_owned(), name.clone()],
+            None => self.options.arguments(),
+        };
+        Ok([vec![own, "run".to_owned()], settings, vec!["--".to_owned(), "orted".to_owned()]].concat().join(" "))
     }
 }
 

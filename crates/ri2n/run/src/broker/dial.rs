@@ -92,7 +92,7 @@ pub(super) struct Wanted {
 pub(super) fn dial(broker: &Arc<Broker>, wanted: Wanted, then: impl FnOnce(Dialed) + Send + 'static) {
     let settings = &broker.settings;
     let mut config = settings.protocol.clone();
-    config.connect_timeout = settings.patience_known;
+    config.connect_timeout = settings.patience_known.max(settings.patience);
     if wanted.known != Some(Peer::Speaks) {
         config.answer_timeout = settings.patience;
     }

@@ -2,7 +2,8 @@
 //!
 //! A broker serves the process that becomes the program, and everything that descends from it. It ends when that process has
 //! exited, no stream is left, no program listens, and none of the session is left that could ask. What it made goes
-//! with it: the control socket is abstract, the eBPF programs are held by their owner, the control group is removed.
+//! with it: the control socket is abstract, the eBPF programs are held by their owner, the control group is removed. One that serves
+//! whoever joins ends by a signal alone.
 //!
 //! Of a session one process is waited for at a time: the program, and when that has ended any other that is left. All processes of the
 //! machine are looked through only to find it.
@@ -52,6 +53,15 @@ pub enum Catch {
     Redirect,
 }
 
+/// Whom a broker serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// The process that becomes the program, and all that descend from it.
+    Program(Pid, Catch),
+    /// Whoever joins, by the preload library.
+    Anyone,
+}
+
 /// What a broker tells the one who started it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
@@ -75,15 +85,14 @@ pub enum BrokerError {
     Redirect(#[from] RedirectError),
 }
 
-/// Serves the process `program` until its session is over. [`signals::hold`] comes first. `began` is called once everything is ready, before which the
-/// program must not start.
+/// Serves until the session is over. [`signals::hold`] comes first. `began` is called once everything is ready, before which the program must not
+/// start.
 ///
 /// # Errors
 /// If the broker cannot begin, or the kernel refuses to wait.
 pub fn serve(
     settings: Settings,
-    program: Pid,
-    catch: Catch,
+    served: Served,
     began: impl FnOnce(&Session) -> io::Result<()>,
 ) -> Result<(), BrokerError> {
     let step = |step| move |source| BrokerError::Step { step, source };
@@ -94,7 +103,11 @@ pub fn serve(
     ri2n_io::prefer_short_turns();
     ri2n_io::outweigh_programs();
     let signals = catch_signals().map_err(step("catch signals"))?;
-    let watched = open_process(program).map_err(step("watch the program"))?;
+    let (program, catch) = match served {
+        Served::Program(program, catch) => (Some(program), catch),
+        Served::Anyone => (None, Catch::Preload),
+    };
+    let watched = program.map(open_process).transpose().map_err(step("watch the program"))?;
     let (session, token) = (random().map_err(step("draw a token"))?, random().map_err(step("draw a token"))?);
     let (session, token) = ((session as u64), Token(token.to_ne_bytes()));
     let name = format!("ri2n-{}-{session:016x}", std::process::id());
@@ -108,7 +121,7 @@ pub fn serve(
         Catch::Preload => None,
         Catch::Redirect => Some(Redirect::begin(&proxies, &settings.networks, policy)?),
     };
-    if let Some(redirect) = &redirect {
+    if let (Some(redirect), Some(program)) = (&redirect, program) {
         redirect.take_in(program.as_raw())?;
     }
     let told = Session { variable: broker_value(&name, token, policy) };
@@ -140,19 +153,20 @@ pub fn serve(
 fn run(
     broker: &Arc<Broker>,
     control: &ControlSocket,
-    program: OwnedFd,
+    program: Option<OwnedFd>,
     signals: &SignalFd,
     name: &str,
 ) -> io::Result<()> {
+    let ends_by_itself = program.is_some();
     let mut asking = Asking::new()?;
     asking.watch(control.descriptor(), CONTROL)?;
     asking.watch(signals.as_fd(), SIGNALS)?;
-    asking.watch(program.as_fd(), PROGRAM)?;
-    let mut known = Some(program);
+    program.iter().try_for_each(|program| asking.watch(program.as_fd(), PROGRAM))?;
+    let mut known = program;
     let mut looked = Instant::now();
     let mut told = false;
     loop {
-        let tick = if known.is_some() { TICK } else { LAST_TICK };
+        let tick = if ends_by_itself && known.is_none() { LAST_TICK } else { TICK };
         let mut has_ended = false;
         let ready = asking.wait(tick.saturating_sub(looked.elapsed()) + Duration::from_millis(1))?;
         for (question, request, socket) in ready.questions {
@@ -191,7 +205,7 @@ fn run(
             }
             let ports = broker.table().listening.keys().copied().collect();
             broker.settings.ledger.note_ports(ports);
-            if known.is_none() && is_quiet(broker) {
+            if ends_by_itself && known.is_none() && is_quiet(broker) {
                 match &broker.redirect {
                     Some(redirect) if redirect.is_populated() => {}
                     Some(_) => return Ok(()),
