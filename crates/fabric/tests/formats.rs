@@ -18,6 +18,34 @@ fn every_mistake_of_a_native_file_is_reported_in_one_pass() {
     assert_golden("bad.yaml.golden", &wrong.to_string());
 }
 
+/// A host without an address of its own has the first of those that are listed; the file that is written says so.
+#[test]
+fn the_first_listed_address_is_that_of_a_host_without_one() {
+    let [a, b] = [Mac::local(7), Mac::local(3)];
+    for (addresses, learned_max) in [
+        (format!("[\"{a}\", \"{b}\"]"), None),
+        (format!("[\"{a}\", \"{b}\", learned]"), Some(64)),
+        (format!("[learned, \"{a}\", \"{b}\"]"), Some(64)),
+    ] {
+        let text = |facts: &str| format!("switches: {{s: {{}}}}\nhosts: {{vmhost: {{port: \"s:1\", {facts}}}}}\n");
+        let topology =
+            parse_native("f", &text(&format!("addresses: {addresses}"))).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let host = &topology.hosts()[0];
+        assert_eq!((host.mac, &host.further_macs[..], host.learned_max), (a, &[b][..], learned_max), "{addresses}");
+        assert_eq!(parse_native("f", &write_native(&topology)).expect("what was written"), topology);
+        // With an address of its own, all of the list are further ones.
+        let both = text(&format!("mac: \"{}\", addresses: {addresses}", Mac::local(9)));
+        let topology = parse_native("f", &both).unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert_eq!((topology.hosts()[0].mac, topology.hosts()[0].further_macs.len()), (Mac::local(9), 2));
+    }
+    // An uplink has none.
+    let uplink = format!(
+        "switches: {{s: {{}}}}\nhosts: {{h: {{port: \"s:1\", mac: \"{b}\"}}, up: {{kind: edge, port: \"s:2\", addresses: [\"{a}\"]}}}}\n"
+    );
+    let topology = parse_native("f", &uplink).unwrap_or_else(|wrong| panic!("{wrong}"));
+    assert_eq!(topology.hosts()[1].further_macs, [a]);
+}
+
 /// Whatever format names management addresses, two switches of one address are refused, with the place of both.
 #[test]
 fn an_address_that_two_switches_have_is_refused_in_every_format() {

@@ -1,6 +1,10 @@
 //! NetBox, both ways: what its REST API answers is read, and what is written for its bulk import comes back by its REST API.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::PathBuf,
+};
 
 use fabric::{
     LagNumber, Mac, Topology, TopologyBuilder,
@@ -100,6 +104,16 @@ fn mistakes_are_named_with_their_line() {
         json!({"devices": devices, "interfaces": [wrong_mac]}).to_string(),
         "error: 02:00 is not an Ethernet address",
     );
+    for (field, value, bounds) in [
+        ("espalier_weight", json!(256), "from 0 to 255 (found 256)"),
+        ("espalier_addresses_max", json!(0), "from 1 to 4095 (found 0)"),
+        ("espalier_rail", json!("left"), "from 0 to 255 (found left)"),
+    ] {
+        let mut wrong = interface(7, 1, Value::Null);
+        wrong["custom_fields"] = json!({ field: value });
+        let text = json!({"devices": devices, "interfaces": [wrong]}).to_string();
+        check(text, &format!("error: {field} is a number {bounds}"));
+    }
     // What is behind a patch panel is in the interfaces alone.
     let mut brief = interface(7, 1, Value::Null);
     brief.as_object_mut().expect("an object").remove("connected_endpoints");
@@ -146,6 +160,7 @@ proptest! {
         rates in (prop::sample::select(vec![1_000_000_000, 25_000_000_000, 7_000_000]), prop::sample::select(vec![100_000_000, 2_500_000_000])),
         further in prop::collection::vec(0_usize..4, 0..5),
         shuffle in any::<Option<u64>>(),
+        custom in prop::collection::vec(any::<u8>(), 0..6),
     ) {
         let (word, sizes) = kind.split_once(' ').expect("a kind and sizes");
         let kind = Kind::parse(word, &[sizes.to_owned()]).expect("a known kind");
@@ -176,6 +191,19 @@ proptest! {
         let bonded = lag(0, &["bond1", "bond2"]);
         builder.add_link(x, y, 3 * rates.0).expect("free ports");
         builder.add_host("bonded", Mac::new([6, 0, 0, 0, 0, 2]), bonded, 2 * rates.1, None).expect("a fresh host");
+        // Addresses that are learned, rails and weights, also of the LAG.
+        for (host, number) in (0..hosts_in_all).zip(custom) {
+            let host = fabric::HostId::new(host);
+            match number % 4 {
+                0 => builder.set_rail(host, number),
+                1 => builder.set_weight(host, number),
+                2 => builder.set_learned(host, 1 + usize::from(number)).expect("no bond"),
+                _ => {}
+            }
+        }
+        let bonded = fabric::HostId::new(hosts_in_all + 2);
+        builder.set_weight(bonded, 8);
+        builder.set_learned(bonded, 5).expect("a LAG is one port");
         let topology = builder.finish().expect("as before");
         let answers = answers(&write_netbox(&topology, "Room 7"));
         let read = import(Format::NetBox, &[("f", &answers)], &ImportOptions::default())
@@ -184,7 +212,8 @@ proptest! {
     }
 }
 
-/// What NetBox carries: switches with their models, links, and hosts with their machines, addresses and ports.
+/// What NetBox carries: switches with their models, links, and hosts with their machines, addresses, ports, rails, weights and bounds of
+/// learned addresses.
 fn cabling(topology: &Topology) -> (Vec<String>, Vec<String>, Vec<String>) {
     let sorted = |mut lines: Vec<String>| {
         lines.sort();
@@ -199,7 +228,8 @@ fn cabling(topology: &Topology) -> (Vec<String>, Vec<String>, Vec<String>) {
     let hosts = topology.hosts().iter().map(|host| {
         let macs: Vec<String> = host.macs().map(|mac| mac.to_string()).collect();
         let (machine, port) = (&topology.machine(host.machine).name, topology.port_label(host.port));
-        format!("{} {machine} {port} {} {}", host.name, macs.join(" "), host.rate_bps)
+        let custom = (host.rail, host.weight, host.learned_max);
+        format!("{} {machine} {port} {} {} {custom:?}", host.name, macs.join(" "), host.rate_bps)
     });
     (sorted(switches), sorted(links.collect()), sorted(hosts.collect()))
 }
@@ -231,6 +261,13 @@ fn answers(files: &[fabric::format::netbox::NetBoxFile]) -> String {
     }
     let mut interface_ids = BTreeMap::new();
     let mut interfaces: Vec<Value> = Vec::new();
+    let custom = files.iter().any(|file| file.name.ends_with("custom-fields.csv"));
+    let custom = if custom { rows("custom-fields.csv") } else { Vec::new() };
+    let known_columns: BTreeSet<String> = ["device", "name", "type", "speed", "lag"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(custom.iter().map(|field| format!("cf_{}", field["name"])))
+        .collect();
     for row in rows("interfaces.csv") {
         let id = interfaces.len() + 1;
         let device = device_ids[&row["device"]];
@@ -239,8 +276,18 @@ fn answers(files: &[fabric::format::netbox::NetBoxFile]) -> String {
         if let Some(lag) = lag {
             assert!(interface_ids.contains_key(&(row["device"].clone(), lag.clone())), "no such LAG yet: {row:?}");
         }
+        assert!(row.keys().all(|column| known_columns.contains(column)), "a field that nobody has made: {row:?}");
+        let value = |field: &BTreeMap<String, String>| -> Value {
+            let Ok(value) = row[&format!("cf_{}", field["name"])].parse::<u64>() else { return Value::Null };
+            let bound = |name: &str| field[name].parse::<u64>().expect("a number");
+            assert_eq!((field["type"].as_str(), field["object_types"].as_str()), ("integer", "dcim.interface"));
+            assert!((bound("validation_minimum")..=bound("validation_maximum")).contains(&value), "{row:?}");
+            json!(value)
+        };
+        let custom: serde_json::Map<String, Value> =
+            custom.iter().map(|field| (field["name"].clone(), value(field))).collect();
         interfaces.push(json!({
-            "lag": lag.map(|name| json!({"name": name})), "id": id, "device": {"id": device, "name": row["device"]}, "name": row["name"], "type": {"value": row["type"]},
+            "custom_fields": custom, "lag": lag.map(|name| json!({"name": name})), "id": id, "device": {"id": device, "name": row["device"]}, "name": row["name"], "type": {"value": row["type"]},
             "speed": row["speed"].parse::<u64>().ok(), "connected_endpoints": null, "mac_addresses": [],
         }));
     }

@@ -135,8 +135,10 @@ impl Lab {
         let created_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let layout = Layout::new(plan, &tables, options, (backend, lags), created_unix_s)?;
         let mtu_bytes = plan.policy.mtu_bytes;
-        let tagging: Vec<Option<TaggingTable>> =
-            (plan.topology.host_ids()).map(|host| tagger::plan::table(plan, host, options.spread)).collect();
+        let tagging: Vec<Option<TaggingTable>> = (plan.topology.host_ids())
+            .map(|host| tagger::plan::table(plan, host, options.spread))
+            .chain(plan.topology.standby_edges().iter().map(|_| None))
+            .collect();
 
         let watch = Watch::begin().context("up", &options.name, "catch signals")?;
         let directory = Directory::claim(&options.name)?;

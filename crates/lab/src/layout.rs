@@ -10,7 +10,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use fabric::{Attachment, Host, HostId, HostTagging, Mac, PortId, SwitchId, Topology};
+use fabric::{Attachment, Host, HostId, HostTagging, Mac, PortId, StandbyEdge, SwitchId, Topology};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -53,7 +53,11 @@ pub struct Layout {
     pub switches: Vec<SwitchSite>,
     /// `hosts[host]`.
     pub hosts: Vec<HostSite>,
-    /// Those between switches, then those of hosts, in the plan's order, which stays when plugs are moved. A LAG has one a member.
+    /// What is behind edge ports on standby: stations whose cables are plugged into ports that are shut.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standby_edges: Vec<HostSite>,
+    /// Those between switches, then those of hosts and those of edge ports on standby, in the plan's order, which stays when plugs are
+    /// moved. A LAG has one a member.
     pub cables: Vec<Cable>,
 }
 
@@ -285,7 +289,7 @@ impl Layout {
     ) -> Result<Self, LabError> {
         check_lab_name(&options.name)?;
         let topology = &plan.topology;
-        let nodes = topology.switches().len() + topology.hosts().len();
+        let nodes = topology.switches().len() + topology.hosts().len() + topology.standby_edges().len();
         if nodes > NODES_MAX {
             return Err(LabError::TooLarge { what: "switches and hosts", got: nodes, limit: NODES_MAX });
         }
@@ -321,7 +325,10 @@ impl Layout {
                 }
             })
             .collect();
-        let cables = cables(topology, &switches, &hosts, options.rate_bps)?;
+        let standby_edges = (topology.standby_edges().iter().enumerate())
+            .map(|(number, edge)| standby_edge_site(plan, &options.name, number, edge))
+            .collect::<Result<Vec<_>, _>>()?;
+        let cables = cables(topology, &switches, (&hosts, &standby_edges), options.rate_bps)?;
         Ok(Self {
             version: LAYOUT_VERSION,
             name: options.name.clone(),
@@ -337,6 +344,7 @@ impl Layout {
             },
             switches,
             hosts,
+            standby_edges,
             cables,
         })
     }
@@ -348,9 +356,9 @@ impl Layout {
         switches.chain(self.machines().map(|ports| ports[0].namespace.as_str())).chain(management)
     }
 
-    /// The machines, each as its ports.
+    /// The machines, each as its ports, and then what is behind edge ports on standby.
     pub fn machines(&self) -> impl Iterator<Item = &[HostSite]> {
-        self.hosts.chunk_by(|one, other| one.machine == other.machine)
+        self.hosts.chunk_by(|one, other| one.machine == other.machine).chain(self.standby_edges.chunks(1))
     }
 
     /// Whether a host sends to another, both by their positions: ports of two machines, neither of them on standby.
@@ -380,11 +388,11 @@ impl Layout {
         let missing = || LabError::NoSuchHost {
             lab: self.name.clone(),
             host: name.to_owned(),
-            known: (self.hosts.iter().map(|host| host.name.clone()))
+            known: (self.hosts.iter().chain(&self.standby_edges).map(|host| host.name.clone()))
                 .chain(self.management.as_ref().map(|_| "mgmt".to_owned()))
                 .collect(),
         };
-        self.hosts.iter().find(|host| host.name == name).ok_or_else(missing)
+        self.hosts.iter().chain(&self.standby_edges).find(|host| host.name == name).ok_or_else(missing)
     }
 
     /// The switch and the port, by their positions, that people mean by `switch:port`.
@@ -481,7 +489,9 @@ fn switch_site(
         let port = topology.port(id);
         // Only a bond is a device.
         let has_device = port.lag().is_none() || lags == LagMethod::Bonds;
-        let cabled = (port.attachment != Attachment::Nothing && has_device) || controller == Some(id);
+        let is_plugged =
+            port.attachment != Attachment::Nothing || topology.standby_edges().iter().any(|edge| edge.port == id);
+        let cabled = (is_plugged && has_device) || controller == Some(id);
         let first = topology.switch_ports(switch).start;
         let lag = Some(topology.logical_port(id)).filter(|lag| *lag != id).map(|lag| lag.index() - first);
         // A member is as its LAG.
@@ -530,10 +540,32 @@ fn audience(plan: &fabric::Plan, tables: &[SwitchTable], host: HostId) -> Vec<us
     heard
 }
 
+/// What is behind an edge port on standby: a station with an address after those of the plan's hosts.
+fn standby_edge_site(plan: &fabric::Plan, lab: &str, number: usize, edge: &StandbyEdge) -> Result<HostSite, LabError> {
+    let topology = &plan.topology;
+    let nth = (topology.hosts().len() + number + 1) as u32;
+    let full = || LabError::Unsupported(format!("{} has no address left for {}", plan.policy.subnet, edge.name));
+    Ok(HostSite {
+        name: edge.name.clone(),
+        machine: edge.name.clone(),
+        standby: false,
+        namespace: host_namespace(lab, &edge.name, |name| topology.find_switch(name).is_some()),
+        device: host_device(0),
+        ifindex: PORT_IFINDEX_BASE,
+        members: Vec::new(),
+        mac: Mac::local(EDGE_MAC + 1 + number as u32).to_string(),
+        further_macs: Vec::new(),
+        address: plan.policy.subnet.station(nth).ok_or_else(full)?.into(),
+        prefix_bits: plan.policy.subnet.prefix_bits,
+        mtu_bytes: plan.policy.mtu_bytes,
+        audience: Vec::new(),
+    })
+}
+
 fn cables(
     topology: &Topology,
     switches: &[SwitchSite],
-    hosts: &[HostSite],
+    (hosts, standby_edges): (&[HostSite], &[HostSite]),
     rate_bps: u64,
 ) -> Result<Vec<Cable>, LabError> {
     let scale = rate_scale(topology, rate_bps);
@@ -565,7 +597,12 @@ fn cables(
         let b = CableEnd { label, namespace: site.namespace.clone(), device: device.clone(), ifindex };
         Cable { label: String::new(), rate_bps: scaled(rate_bps), failed: None, a: at_port(port), b }
     });
-    let mut cables: Vec<Cable> = links.chain(rim).collect();
+    let waiting = topology.standby_edges().iter().zip(standby_edges).map(|(edge, site)| {
+        let HostSite { name, namespace, device, ifindex, .. } = site.clone();
+        let b = CableEnd { label: name, namespace, device, ifindex };
+        Cable { label: String::new(), rate_bps: scaled(edge.rate_bps), failed: None, a: at_port(edge.port), b }
+    });
+    let mut cables: Vec<Cable> = links.chain(rim).chain(waiting).collect();
     for cable in &mut cables {
         cable.label = format!("{} -- {}", cable.a.label, cable.b.label);
         if cable.rate_bps < RATE_BPS_MIN {

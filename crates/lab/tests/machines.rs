@@ -16,8 +16,13 @@ use lab::{
 const RATE_BPS: u64 = 1_000_000_000;
 
 /// A ring of four switches with a chord: two hosts, one of them with virtual machines, a machine with a port on each of two rails
-/// twice, a bond, and an uplink.
+/// twice, a bond, an uplink, and another one on standby.
 fn rack() -> Topology {
+    rack_with_uplink("uplink")
+}
+
+/// The same, in which this one of `uplink` and `uplink2` is in use.
+fn rack_with_uplink(in_use: &str) -> Topology {
     let mut builder = TopologyBuilder::new();
     let ids: Vec<_> =
         (0..4).map(|number| builder.add_switch(&format!("s{number}"), SwitchSpec::default()).expect("fresh")).collect();
@@ -51,15 +56,25 @@ fn rack() -> Topology {
     builder.join_machine("login").expect("the first");
     let at = port(&mut builder, 2);
     builder.add_standby("login/1", at, RATE_BPS).expect("a free port");
-    let at = port(&mut builder, 1);
-    builder.add_edge("uplink", at, RATE_BPS, None).expect("the only one");
+    for (name, switch) in [("uplink", 1), ("uplink2", 0)] {
+        let at = port(&mut builder, switch);
+        if name == in_use {
+            builder.add_edge(name, at, RATE_BPS, None).expect("the only one");
+        } else {
+            builder.add_standby_edge(name, at, RATE_BPS).expect("a free port");
+        }
+    }
     builder.change_models(|model| model.blocks_floods = FloodSet::NONE.with(FloodKind::UnknownUnicast));
     builder.finish().expect("connected")
 }
 
 fn planned(tagging: Tagging) -> Plan {
+    planned_for(&rack(), tagging)
+}
+
+fn planned_for(rack: &Topology, tagging: Tagging) -> Plan {
     let policy = Policy { tagging, flood: Flood::Edge, rails: Rails::Within, ..Policy::default() };
-    let plan = planner::plan(&rack(), &policy, None).expect("any connected cabling has a plan");
+    let plan = planner::plan(rack, &policy, None).expect("any connected cabling has a plan");
     assert!(verify::check(&plan).is_deployable(), "{tagging}: {}", verify::check(&plan));
     plan
 }
@@ -134,6 +149,51 @@ fn ports_of_a_machine_are_used_by_their_addresses() {
             let after = [sent(&own.device), sent(&other.device)];
             assert!(after[0] - before[0] > 100_000, "{name}: {before:?} {after:?}");
             assert!(after[1] - before[1] < 10_000, "{name}: {before:?} {after:?}");
+        }
+    }
+}
+
+/// What is behind an edge port on standby is cut off, also once its cable has a link; with the other uplink in use, it is the other one.
+#[test]
+fn what_is_behind_a_standby_edge_is_cut_off() {
+    for (in_use, waiting) in [("uplink", "uplink2"), ("uplink2", "uplink")] {
+        let plan = planned_for(&rack_with_uplink(in_use), Tagging::Switch);
+        for &backend in Backend::ALL {
+            if skipped(backend) {
+                continue;
+            }
+            let options = LabOptions { backend: Some(backend), ..LabOptions::new(lab_name(&format!("two_{in_use}"))) };
+            let lab = Guard::up(&plan, &options);
+            let layout = lab.0.layout();
+            let site = |name: &str| layout.host(name).expect("of the plan");
+            let run = |namespace: &str, words: &[&str]| {
+                let arguments = [&["netns", "exec", namespace][..], words].concat();
+                Command::new("ip").args(arguments).output().expect("iproute2")
+            };
+            let is_running = |name: &str| {
+                let shown = run(&site(name).namespace, &["ip", "-o", "link", "show", &site(name).device]);
+                String::from_utf8_lossy(&shown.stdout).contains("LOWER_UP")
+            };
+            let reaches = |from: &str, to: &str| {
+                let to = site(to).address.to_string();
+                run(&site(from).namespace, &["ping", "-c2", "-i0.2", "-W1", &to]).status.success()
+            };
+            assert_eq!([in_use, waiting].map(is_running), [true, false], "{backend}");
+            assert_eq!([in_use, waiting].map(|uplink| reaches(uplink, "plain")), [true, false], "{backend}");
+            let cable = layout.cable(waiting).expect("it is plugged in");
+            let opened = run(&cable.a.namespace, &["ip", "link", "set", "dev", &cable.a.device, "up"]);
+            assert!(opened.status.success(), "{backend}");
+            let since = std::time::Instant::now();
+            while !is_running(waiting) && since.elapsed() < std::time::Duration::from_secs(10) {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            assert!(is_running(waiting), "{backend}");
+            assert_eq!(
+                [in_use, waiting].map(|uplink| reaches(uplink, "plain")),
+                [true, false],
+                "{backend}: with a link"
+            );
+            assert_eq!(strays(&lab.0), [], "{backend}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use closet::{Closet, Folder, ROOMY, held, ring, run};
+use closet::{Closet, Folder, ROOMY, held, learning_ring, ring, run};
 
 /// A program that is killed in the middle leaves a journal, and the next one says how to go on: each command that it names does.
 #[test]
@@ -154,4 +154,54 @@ fn exchanged_addresses_of_switches_with_other_ports_are_said() {
     folder.write("ring.yaml", &right);
     run(&folder, &closet, "espalier plan ring.yaml --flow-control none --engine tree -o plan.json");
     assert_eq!(run(&folder, &closet, "espalier observe plan.json -o seen"), "4 of 4 switches observed into seen\n");
+}
+
+/// Entries of learned addresses stay through a deployment from scratch, a hitless change, and one that the switches turn back; where
+/// nothing is recorded they go.
+#[test]
+fn entries_of_learned_addresses_stay_through_deployments() {
+    let folder = Folder::new("learned");
+    let closet = Closet::open(ROOMY);
+    folder.prepare(&learning_ring());
+    let plan = "espalier plan ring.yaml --flow-control none";
+    run(&folder, &closet, &format!("{plan} -o plan.json"));
+    run(&folder, &closet, "espalier deploy plan.json");
+    let bare = held(&folder, &closet, "bare");
+    closet.do_it("s1 hears 02:00:00:00:0a:01");
+    closet.do_it("s3 hears 02:00:00:00:0a:02");
+    let told = run(&folder, &closet, "espalier addresses plan.json");
+    assert!(told.contains("every switch holds the entries of 2 learned addresses"), "{told}");
+    let with = held(&folder, &closet, "with");
+    assert_ne!(with, bare);
+    // From scratch: nothing is to be done, since the switches hold what it would write.
+    let told = run(&folder, &closet, "espalier deploy plan.json");
+    assert!(told.contains("entries of 2 learned addresses are kept") && told.contains("nothing was written"), "{told}");
+    // A hitless change to the same trees under other VLANs, and back.
+    run(&folder, &closet, &format!("{plan} --vlans 40-80 -o other.json"));
+    let told = run(&folder, &closet, "espalier deploy other.json --since plan.json");
+    assert!(told.starts_with("4 of 4 switches hold the plan"), "{told}");
+    assert!(told.contains("entries of 2 learned addresses are kept"), "{told}");
+    let record = |name: &str| std::fs::read_to_string(folder.0.join(name)).expect("a record");
+    assert_eq!(record("other.addresses.json"), record("plan.addresses.json"));
+    let told = run(&folder, &closet, "espalier status other.json");
+    assert!(told.starts_with("4 of 4 switches hold the plan"), "{told}");
+    let told = run(&folder, &closet, "espalier deploy plan.json --since other.json");
+    assert!(told.starts_with("4 of 4 switches hold the plan"), "{told}");
+    assert_eq!(held(&folder, &closet, "again"), with);
+    // A record elsewhere, with ports down meanwhile.
+    std::fs::rename(folder.0.join("plan.addresses.json"), folder.0.join("mine.json")).expect("a record");
+    std::fs::remove_file(folder.0.join("other.addresses.json")).expect("a record");
+    let told = run(&folder, &closet, "espalier deploy other.json --addresses mine.json");
+    assert!(told.starts_with("4 of 4 switches hold the plan"), "{told}");
+    assert_eq!(record("other.addresses.json"), record("mine.json"));
+    let told = run(&folder, &closet, "espalier deploy plan.json --since other.json --addresses mine.json");
+    assert!(told.starts_with("4 of 4 switches hold the plan"), "{told}");
+    assert_eq!(held(&folder, &closet, "elsewhere"), with);
+    let told = run(&folder, &closet, "espalier deploy plan.json --addresses nothing.json");
+    assert!(told.contains("nothing.json") && told.ends_with("? 2\n"), "{told}");
+    // Nothing is recorded: the entries go.
+    std::fs::remove_file(folder.0.join("plan.addresses.json")).expect("a record");
+    let told = run(&folder, &closet, "espalier deploy plan.json");
+    assert!(told.starts_with("4 of 4 switches hold the plan") && !told.contains("learned address"), "{told}");
+    assert_eq!(held(&folder, &closet, "after"), bare);
 }

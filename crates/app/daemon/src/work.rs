@@ -290,10 +290,16 @@ fn learn(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToke
 }
 
 /// A request to deploy, as the daemon makes them.
-pub fn request<'a>(plan: &'a Plan, since: Option<&'a Plan>, start: Start) -> DeployRequest<'a> {
+pub fn request<'a>(
+    plan: &'a Plan,
+    since: Option<&'a Plan>,
+    learned: &'a BTreeMap<Mac, HostId>,
+    start: Start,
+) -> DeployRequest<'a> {
     DeployRequest {
         plan,
         since,
+        learned,
         start,
         precedence: Precedence::GiveWay,
         replaced: &[],
@@ -401,7 +407,8 @@ fn attempt_once(
             tracing::debug!(?event, "deployment");
             tell(&event);
         };
-        let done = deploy(&request(plan, since, start), reached, manager.archive(), &token, &mut tell);
+        let learned = known_addresses(manager, since.unwrap_or(plan));
+        let done = deploy(&request(plan, since, &learned, start), reached, manager.archive(), &token, &mut tell);
         over.cancel();
         done
     })

@@ -559,6 +559,7 @@ scenarios!(
     kept_out,
     killed_deployment,
     learned_addresses,
+    learned_kept,
     lost_store,
     maintenance,
     moved_vm,

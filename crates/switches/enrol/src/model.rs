@@ -179,3 +179,25 @@ pub fn advice(model: &Model) -> Vec<String> {
     });
     advice
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_bounds_of_lags_the_lower_one_holds_and_a_bound_holds_where_one_switch_has_none() {
+        let [none, four, eight] =
+            [None, Some(4), Some(8)].map(|lags_max| Model { lags_max, ..(*Model::generic()).clone() });
+        for one in [&none, &four, &eight] {
+            for other in [&none, &four, &eight] {
+                let expect = if [one.lags_max, other.lags_max].contains(&Some(4)) {
+                    Some(4)
+                } else {
+                    one.lags_max.or(other.lags_max)
+                };
+                assert_eq!(weakest(one, other).lags_max, expect, "{:?} and {:?}", one.lags_max, other.lags_max);
+            }
+        }
+        assert_eq!(weakest(&four, &four), four);
+    }
+}

@@ -9,8 +9,8 @@ use std::{
 use fabric::{Attachment, HostId, Mac, Plan, Policy, PortId, Resilience, SwitchId, TopologyBuilder, VlanId, rng::Rng};
 use planner::{StepLimit, plan_with};
 use rollout::addresses::{
-    AddressNotice, Addresses, LearnedRow, MOVES_MAX, MOVES_WITHIN, NothingToLearn, Places, TABLE_AGE_MAX, complete,
-    parse_record, with_learned, with_most, write_record,
+    AddressNotice, Addresses, LearnedPlan, LearnedRow, MOVES_MAX, MOVES_WITHIN, NothingToLearn, Places, TABLE_AGE_MAX,
+    complete, parse_record, with_learned, with_most, write_record,
 };
 use switch_model::{Entries, Slot, SwitchConfig};
 
@@ -404,4 +404,42 @@ fn a_plan_without_learned_addresses_says_why() {
         let plan = Plan { policy, ..learning.clone() };
         assert_eq!(Places::of(&plan).err(), Some(why));
     }
+}
+
+#[test]
+fn a_deployment_writes_the_entries_that_are_kept_for_addresses_and_judges_them_all() {
+    let mut rng = Rng::new(7);
+    let mut left_out = 0;
+    for seed in 0..20 {
+        let plan = plan(seed);
+        let ports = ports(&plan);
+        let mut known: BTreeMap<Mac, HostId> =
+            (0..8).map(|n| (Mac::local(100 + n), ports[rng.below(ports.len())])).collect();
+        // The plan has this one elsewhere, and this port learns none.
+        known.insert(Mac::local(1), ports[0]);
+        known.insert(Mac::local(99), plan.topology.host_ids().next().unwrap());
+        let addresses = Addresses::new(&plan, &known, AGE).unwrap();
+        let learned = LearnedPlan::new(&plan, &known);
+        assert_eq!(*learned.known(), addresses.known(), "seed {seed}");
+        let goals = learned.goals();
+        for (switch, goal) in plan.topology.switch_ids().zip(&goals) {
+            let mut wanted = SwitchConfig::of_intent(&plan.topology, &plan.devices[switch.index()]);
+            wanted.entries.extend(addresses.entries(switch));
+            assert_eq!(*goal, wanted, "seed {seed}");
+            left_out += addresses.places().left_out(switch, learned.known()).len();
+        }
+        assert_eq!(learned.as_held(&goals), with_learned(&plan, learned.known()), "seed {seed}");
+        // An entry that leads elsewhere is the judge's to find.
+        let (switch, key) = (goals.iter().enumerate())
+            .find_map(|(at, goal)| Some((at, *goal.entries.keys().find(|key| learned.known().contains_key(&key.1))?)))
+            .unwrap();
+        let mut wrong = goals.clone();
+        let slot = wrong[switch].entries[&key];
+        let other = plan.devices[switch].ports.iter().enumerate().map(|(at, _)| Slot::new(at)).find(|at| *at != slot);
+        wrong[switch].entries.insert(key, other.unwrap());
+        assert!(!verify::check(&learned.as_held(&wrong)).is_deployable(), "seed {seed}");
+    }
+    assert!(left_out > 100, "{left_out}");
+    let plain = LearnedPlan::new(&plan(0), &BTreeMap::new());
+    assert_eq!(*plain.plan(), plan(0));
 }

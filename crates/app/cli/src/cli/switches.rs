@@ -121,6 +121,10 @@ pub(crate) struct Deploy {
     /// Hitless change from OLD; every switch must hold OLD.
     #[arg(long, value_name = "OLD", conflicts_with = "undo")]
     pub(crate) since: Option<PathBuf>,
+    /// The record of `espalier addresses`, whose entries are written too; plan.addresses.json beside OLD by default, or beside the
+    /// plan without --since. The deployed plan gets a copy beside it.
+    #[arg(long, value_name = "FILE", conflicts_with = "undo")]
+    pub(crate) addresses: Option<PathBuf>,
     /// Print every SET that would be sent, and send none.
     #[arg(long)]
     pub(crate) dry_run: bool,

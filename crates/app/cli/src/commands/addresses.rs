@@ -26,9 +26,7 @@ pub(super) fn run(args: &cli::Addresses, output: Output) -> Result<ExitCode> {
     Places::of(&plan).map_err(|why| bad_input(format!("{}: {why}", args.plan.display())))?;
     let file = args.state.clone().unwrap_or_else(|| beside(&args.plan));
     let record = read_record(&plan, &file, Absent::IsEmpty)?;
-    for (mac, host) in &record.strange {
-        eprintln!("espalier: {}: {host} learns no addresses in this plan; {mac} is left out", file.display());
-    }
+    tell_strange(&record, &file);
     let mode = if args.follow { AddressesMode::Follow } else { AddressesMode::Once };
     let seconds = Duration::from_secs_f64;
     let (interval, age) = (seconds(args.interval), seconds(args.age));
@@ -40,9 +38,7 @@ pub(super) fn run(args: &cli::Addresses, output: Output) -> Result<ExitCode> {
     // Whoever reads what is printed may go away; then nobody learns what happens, and it ends.
     let mut unread = None;
     let mut remember = |known: &BTreeMap<Mac, HostId>| {
-        let text = write_record(&plan.topology, known);
-        let written = write_file(&file, |out| out.write_all(text.as_bytes()));
-        written.map_err(|error| controller::Error::Request(error.to_string()))
+        keep_record(&plan, known, &file).map_err(|error| controller::Error::Request(error.to_string()))
     };
     let result = keep_addresses(&request, (&keyring, &options), &interrupt.token(), &mut remember, &mut |event| {
         if let Err(error) = event.words(&plan).iter().try_for_each(|words| log.say(words)) {
@@ -53,12 +49,12 @@ pub(super) fn run(args: &cli::Addresses, output: Output) -> Result<ExitCode> {
     unread.map_or_else(|| ended(&log, &result), Err)
 }
 
-/// Puts the addresses that `espalier addresses` has recorded into a plan, and returns them. The file is the one beside the plan unless another
-/// is named; without it there are none.
+/// The addresses that `espalier addresses` has recorded of a plan whose entries a deployment keeps. The file is the one beside the plan
+/// unless another is named; without it there are none.
 ///
 /// # Errors
 /// Bad input if a file that is named cannot be read, or says what makes no sense.
-pub(super) fn take_learned(plan: &mut Plan, path: &Path, file: Option<&PathBuf>) -> Result<BTreeMap<Mac, HostId>> {
+pub(super) fn learned(plan: &Plan, path: &Path, file: Option<&PathBuf>) -> Result<BTreeMap<Mac, HostId>> {
     if plan.topology.learning_hosts().next().is_none() {
         return match file {
             None => Ok(BTreeMap::new()),
@@ -66,7 +62,39 @@ pub(super) fn take_learned(plan: &mut Plan, path: &Path, file: Option<&PathBuf>)
         };
     }
     let absent = if file.is_some() { Absent::IsError } else { Absent::IsEmpty };
-    let known = read_record(plan, &file.cloned().unwrap_or_else(|| beside(path)), absent)?.known;
+    let file = file.cloned().unwrap_or_else(|| beside(path));
+    let record = read_record(plan, &file, absent)?;
+    tell_strange(&record, &file);
+    Ok(record.known)
+}
+
+/// Records the addresses whose entries a deployment has written beside its plan, where the next run finds them: `known`, and no others.
+///
+/// # Errors
+/// The file cannot be written.
+pub(super) fn record_beside(plan: &Plan, path: &Path, known: &BTreeMap<Mac, HostId>) -> Result<()> {
+    let file = beside(path);
+    let is_stale = || plan.topology.learning_hosts().next().is_some() && file.exists();
+    if known.is_empty() && !is_stale() { Ok(()) } else { keep_record(plan, known, &file) }
+}
+
+fn keep_record(plan: &Plan, known: &BTreeMap<Mac, HostId>, file: &Path) -> Result<()> {
+    let text = write_record(&plan.topology, known);
+    write_file(file, |out| out.write_all(text.as_bytes()))
+}
+
+fn tell_strange(record: &Record, file: &Path) {
+    for (mac, host) in &record.strange {
+        eprintln!("espalier: {}: {host} learns no addresses in this plan; {mac} is left out", file.display());
+    }
+}
+
+/// Puts the addresses that [`learned`] returns into a plan, and returns them.
+///
+/// # Errors
+/// As [`learned`].
+pub(super) fn take_learned(plan: &mut Plan, path: &Path, file: Option<&PathBuf>) -> Result<BTreeMap<Mac, HostId>> {
+    let known = learned(plan, path, file)?;
     *plan = with_learned(plan, &known);
     Ok(known)
 }

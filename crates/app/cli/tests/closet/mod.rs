@@ -27,7 +27,7 @@ pub(crate) fn run(folder: &Folder, closet: &Closet, command: &str) -> String {
         None => panic!("an empty command"),
     };
     let port = closet.port.to_string();
-    let asks = ["deploy", "status", "watch", "enrol", "observe", "discover"]
+    let asks = ["deploy", "status", "watch", "enrol", "observe", "discover", "addresses"]
         .iter()
         .any(|verb| command.starts_with(&format!("espalier {verb}")));
     process.args(words).current_dir(&folder.0);

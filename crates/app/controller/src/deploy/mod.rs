@@ -15,11 +15,15 @@ mod route;
 mod surroundings;
 mod survey;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use cancel::Cancel;
 use drivers::credentials::Keyring;
-use fabric::{LinkId, Plan, PortId, Switch, SwitchId, Topology, format::plan::plan_digest};
+use fabric::{HostId, LinkId, Mac, Plan, PortId, Switch, SwitchId, Topology, format::plan::plan_digest};
 use rollout::deploy::{
     Deployment, DeploymentSpec, Event, Journal, Management, Outcome, Precedence, Watch, Way, run as run_deployment,
 };
@@ -55,6 +59,9 @@ pub struct DeployRequest<'a> {
     pub plan: &'a Plan,
     /// The plan that every switch holds, for a change under traffic.
     pub since: Option<&'a Plan>,
+    /// Where addresses were last that ports of `since` learn, or of the plan if that is none: `learned[address]` is a host of it. Every
+    /// switch gets the entries that the plan has for them.
+    pub learned: &'a BTreeMap<Mac, HostId>,
     /// Whether the deployment starts, resumes or is rolled back.
     pub start: Start,
     /// Whether another deployment's claim is respected.
@@ -205,11 +212,11 @@ pub fn deploy(
     token: &CancellationToken,
     events: &mut Events<'_>,
 ) -> Result<DeployResult, Error> {
-    if !verify::check(request.plan).is_deployable() {
-        return Ok(DeployResult::Unfit);
-    }
     let plan = request.plan;
     let mut route = Route::new(request)?;
+    if !verify::check(route.plan.plan()).is_deployable() {
+        return Ok(DeployResult::Unfit);
+    }
     let topology = route.topology.clone();
     // Until the first write there is nothing to take back: whoever asks to stop ends every request.
     let stop = token.for_requests();
@@ -234,7 +241,7 @@ pub fn deploy(
         // A port that is shut for it is opened again, whoever asks to stop.
         set_cancel(&mut devices, &Cancel::default());
         probe::confirm(&mut looked, &route, &mut devices, token, parallel, events);
-        looked.decide(plan, &route);
+        looked.decide(&route);
         set_cancel(&mut devices, &stop);
     }
     let around = request.unconfirmed == Unconfirmable::PlanAround && matches!(route.way, Way::Drained);
@@ -285,7 +292,7 @@ pub fn deploy(
     let cancel = Cancel::default();
     set_cancel(&mut devices, &cancel);
     let mut deployment = Deployment::new(&topology, order);
-    let mut surroundings = Judged { plan, topology: &topology, store, token, events };
+    let mut surroundings = Judged { plan: &route.plan, topology: &topology, store, token, events };
     let outcome = run_deployment(&mut deployment, drivers(&mut devices), &mut surroundings, &cancel);
     conclude(store, &deployment, &outcome)?;
     Ok(DeployResult::Ended(Surveyed { route, looked }, outcome))

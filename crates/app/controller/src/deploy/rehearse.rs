@@ -53,11 +53,11 @@ pub fn rehearse(
     token: &CancellationToken,
     events: &mut Events<'_>,
 ) -> Result<Rehearsal, Error> {
-    if !verify::check(request.plan).is_deployable() {
-        return Ok(Rehearsal::Unfit);
-    }
     let plan = request.plan;
     let mut route = Route::new(request)?;
+    if !verify::check(route.plan.plan()).is_deployable() {
+        return Ok(Rehearsal::Unfit);
+    }
     let topology = route.topology.clone();
     let fabric = Fabric::new(&topology, route.mark_vlan(), keyring, options, token.for_requests())?;
     tell_weak(&fabric, events);

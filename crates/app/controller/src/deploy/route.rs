@@ -2,20 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use fabric::{DeviceIntent, SwitchId, Topology, VlanId, VlanSet};
-use rollout::deploy::{Management, Way, far_first};
+use fabric::{DeviceIntent, Mac, Plan, SwitchId, Topology, VlanId, VlanSet};
+use rollout::{
+    addresses::{LearnedPlan, in_other_topology},
+    deploy::{Management, Way, far_first},
+};
 use switch_model::SwitchConfig;
 use transition::Part;
 
 use super::{DeployRequest, Start};
 use crate::{
     Error,
-    goals::{free_vlan, goals, vlans_of},
+    goals::{free_vlan, vlans_of},
 };
 
 /// Where the switches are to get, and how.
 #[derive(Clone, Debug)]
 pub struct Route {
+    /// The plan, with the learned addresses whose entries are kept.
+    pub plan: LearnedPlan,
     /// The cabling, with the ports of both plans where there are two.
     pub topology: Topology,
     /// `goals[switch]`: what each switch is to hold.
@@ -34,20 +39,42 @@ impl Route {
     /// # Errors
     /// [`Error::Request`], if no change under traffic leads from the old plan to the new one.
     pub fn new(request: &DeployRequest<'_>) -> Result<Self, Error> {
-        let plan = request.plan;
-        let Some(old) = request.since else {
-            let way = if request.start == Start::Undo { Way::Undo } else { Way::Drained };
-            return Ok(Self {
-                topology: plan.topology.clone(),
-                goals: goals(plan),
-                way,
-                management: Management::of(&plan.topology, &plan.devices),
-                sequence: far_first(&plan.topology, &plan.devices),
-            });
-        };
-        let transition = transition::steps(old, plan).map_err(|error| Error::Request(error.to_string()))?;
+        match request.since {
+            Some(old) => Self::under_traffic(old, request),
+            None => Ok(Self::drained(request)),
+        }
+    }
+
+    fn drained(request: &DeployRequest<'_>) -> Self {
+        let plan = LearnedPlan::new(request.plan, request.learned);
+        let (topology, devices) = (plan.plan().topology.clone(), &plan.plan().devices);
+        Self {
+            goals: plan.goals(),
+            way: if request.start == Start::Undo { Way::Undo } else { Way::Drained },
+            management: Management::of(&topology, devices),
+            sequence: far_first(&topology, devices),
+            topology,
+            plan,
+        }
+    }
+
+    fn under_traffic(old: &Plan, request: &DeployRequest<'_>) -> Result<Self, Error> {
+        let before = LearnedPlan::new(old, request.learned);
+        let known = in_other_topology(before.known(), &old.topology, &request.plan.topology);
+        let plan = LearnedPlan::new(request.plan, &known);
+        let transition =
+            transition::steps(before.plan(), plan.plan()).map_err(|error| Error::Request(error.to_string()))?;
         let topology = transition.topology;
-        let config = |device: &DeviceIntent| SwitchConfig::of_intent(&topology, device);
+        let twins: Vec<Option<SwitchId>> =
+            topology.switches().iter().map(|switch| old.topology.find_switch(&switch.name)).collect();
+        let kept_before = |switch: SwitchId, vlan: VlanId, mac: Mac| {
+            twins[switch.index()].is_none_or(|twin| before.keeps(twin, vlan, mac))
+        };
+        let kept_after = |switch: SwitchId, vlan: VlanId, mac: Mac| plan.keeps(switch, vlan, mac);
+        // Entries that only one of the plans does without are there from before the first step until after the last.
+        let kept_between =
+            |switch: SwitchId, vlan: VlanId, mac: Mac| kept_before(switch, vlan, mac) || kept_after(switch, vlan, mac);
+        let config = |device: &DeviceIntent| config_of(&topology, device, &kept_between);
         let management = Management::of(&topology, &transition.goal.devices);
         if management != Management::of(&topology, &transition.start.devices) {
             return Err(Error::Request(
@@ -57,9 +84,13 @@ impl Route {
             ));
         }
         let sequence = far_first(&topology, &transition.goal.devices);
-        let start: Vec<SwitchConfig> = transition.start.devices.iter().map(config).collect();
-        let goals: Vec<SwitchConfig> = transition.goal.devices.iter().map(config).collect();
-        let (mut state, mut stages) = (transition.start, Vec::new());
+        let (start, begun) = each_config(&topology, &transition.start.devices, (&kept_before, &kept_between));
+        let (goals, ended) = each_config(&topology, &transition.goal.devices, (&kept_after, &kept_between));
+        let differing = |from: &[SwitchConfig], to: &[SwitchConfig]| -> BTreeMap<SwitchId, SwitchConfig> {
+            let pairs = topology.switch_ids().zip(from).zip(to).filter(|((_, from), to)| from != to);
+            pairs.map(|((switch, _), to)| (switch, to.clone())).collect()
+        };
+        let (mut state, mut stages) = (transition.start, vec![differing(&start, &begun)]);
         for step in &transition.steps {
             let mut stage = BTreeMap::new();
             for part in &step.parts {
@@ -79,7 +110,9 @@ impl Route {
             }
             stages.push(stage);
         }
-        Ok(Self { goals, way: Way::Live { start, stages }, topology, management, sequence })
+        stages.push(differing(&ended, &goals));
+        stages.retain(|stage| !stage.is_empty());
+        Ok(Self { plan, goals, way: Way::Live { start, stages }, topology, management, sequence })
     }
 
     /// Every VLAN on the whole way, that of management included.
@@ -116,4 +149,23 @@ impl Route {
             ],
         }
     }
+}
+
+/// Whether a switch holds a device's entry for an address in a VLAN.
+type Keeps<'a> = dyn Fn(SwitchId, VlanId, Mac) -> bool + 'a;
+
+fn config_of(topology: &Topology, device: &DeviceIntent, keeps: &Keeps<'_>) -> SwitchConfig {
+    let mut config = SwitchConfig::of_intent(topology, device);
+    config.entries.retain(|(vlan, mac), _| keeps(device.switch, *vlan, *mac));
+    config
+}
+
+/// What switches hold, `[switch]`, by two rules for entries.
+fn each_config(
+    topology: &Topology,
+    devices: &[DeviceIntent],
+    (one, other): (&Keeps<'_>, &Keeps<'_>),
+) -> (Vec<SwitchConfig>, Vec<SwitchConfig>) {
+    let by = |keeps: &Keeps<'_>| devices.iter().map(|device| config_of(topology, device, keeps)).collect();
+    (by(one), by(other))
 }

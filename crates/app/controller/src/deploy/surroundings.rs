@@ -1,16 +1,19 @@
 //! What a deployment needs beside its switches: the judge, the store, and whoever listens.
 
-use fabric::{Plan, Severity, Topology};
-use rollout::deploy::{Event, Journal, Surroundings};
-use switch_model::{SwitchConfig, align, mark::Mark};
+use fabric::{Severity, Topology};
+use rollout::{
+    addresses::LearnedPlan,
+    deploy::{Event, Journal, Surroundings},
+};
+use switch_model::{SwitchConfig, mark::Mark};
 
 use super::{DeployEvent, Events};
 use crate::{CancellationToken, Store};
 
 /// The judge, the store, and whoever listens.
 pub struct Judged<'a, 'e> {
-    /// The plan that is deployed.
-    pub plan: &'a Plan,
+    /// The plan that is deployed, with the learned addresses whose entries are kept.
+    pub plan: &'a LearnedPlan,
     /// The plan's cabling, or that of both plans.
     pub topology: &'a Topology,
     /// Where the journal is kept.
@@ -23,14 +26,7 @@ pub struct Judged<'a, 'e> {
 
 impl Surroundings for Judged<'_, '_> {
     fn judge(&mut self, devices: &[SwitchConfig]) -> Result<(), Vec<String>> {
-        let mut plan = self.plan.clone();
-        let topology = &self.plan.topology;
-        for ((switch, config), device) in topology.switch_ids().zip(devices).zip(&mut plan.devices) {
-            // On the way from another plan there may be ports that this one does not name.
-            let ports: Vec<String> = topology.port_ids(switch).map(|port| topology.port(port).name.clone()).collect();
-            *device = align(config, &ports).to_intent(topology, device);
-        }
-        let report = verify::check(&plan);
+        let report = verify::check(&self.plan.as_held(devices));
         let fatal = report.findings().iter().filter(|finding| finding.severity == Severity::Fatal);
         let fatal: Vec<String> = fatal.map(|finding| format!("{}: {}", finding.subject, finding.message)).collect();
         if fatal.is_empty() { Ok(()) } else { Err(fatal) }

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fabric::{Admin, LinkId, Plan, PortId, Severity, SwitchId, Topology};
+use fabric::{Admin, LinkId, PortId, Severity, SwitchId, Topology};
 use rollout::{
     deploy::{Cables, Management, Way},
     survey::{Survey, Unconfirmed, survey},
@@ -78,7 +78,7 @@ impl Looked {
             small_mtus: Vec::new(),
             partial,
         };
-        looked.decide(request.plan, route);
+        looked.decide(route);
         Ok(looked)
     }
 
@@ -89,7 +89,7 @@ impl Looked {
     }
 
     /// Sorts unconfirmed cables by what becomes of them, once more after some have been confirmed.
-    pub(super) fn decide(&mut self, plan: &Plan, route: &Route) {
+    pub(super) fn decide(&mut self, route: &Route) {
         for set in [&mut self.trusted, &mut self.awaited, &mut self.shut, &mut self.kept] {
             set.clear();
         }
@@ -112,7 +112,7 @@ impl Looked {
             self.unfit = match &route.way {
                 Way::Undo => None,
                 Way::Live { .. } => Some("a change under traffic opens them without shutting anything".to_owned()),
-                Way::Drained => carries_management(route, &self.shut).or_else(|| judge(plan, route, &self.shut)),
+                Way::Drained => carries_management(route, &self.shut).or_else(|| judge(route, &self.shut)),
             };
         }
     }
@@ -206,19 +206,13 @@ pub(super) fn carries_management(route: &Route, links: &BTreeSet<LinkId>) -> Opt
     Some(format!("management goes over {}", route.topology.link_label(*link)))
 }
 
-/// The judge's report on a plan whose switches hold their goals, with these cables down.
-fn judge(plan: &Plan, route: &Route, shut: &BTreeSet<LinkId>) -> Option<String> {
+/// The judge's report on the plan with switches that hold their goals, and these cables down.
+fn judge(route: &Route, shut: &BTreeSet<LinkId>) -> Option<String> {
     let mut goals: Vec<SwitchConfig> = route.goals.clone();
     for (switch, slot) in ends(&route.topology, shut) {
         goals[switch.index()].ports[slot].admin = Admin::Down;
     }
-    let mut less = plan.clone();
-    for ((switch, goal), device) in plan.topology.switch_ids().zip(&goals).zip(&mut less.devices) {
-        let ports: Vec<String> =
-            plan.topology.port_ids(switch).map(|port| plan.topology.port(port).name.clone()).collect();
-        *device = switch_model::align(goal, &ports).to_intent(&plan.topology, device);
-    }
-    let report = verify::check(&less);
+    let report = verify::check(&route.plan.as_held(&goals));
     let fatal = report.findings().iter().find(|finding| finding.severity == Severity::Fatal);
     fatal.map(|finding| format!("{}: {}", finding.subject, finding.message))
 }

@@ -20,6 +20,10 @@ pub fn remarks(looked: &Looked, route: &Route) -> Vec<String> {
     let topology = &route.topology;
     let (confirmed, all) = (looked.survey.confirmed.len(), topology.links().len());
     let mut lines = vec![format!("survey: {confirmed} of {} confirmed by both ends", counted(all, "cable"))];
+    let learned = route.plan.known().len();
+    if learned > 0 && !matches!(route.way, Way::Undo) {
+        lines.push(format!("entries of {} are kept", counted(learned, "learned address")));
+    }
     let mut kinds = vec![
         (&looked.trusted, "is used, since --trust-cabling names it"),
         (&looked.awaited, "is looked at when it opens"),

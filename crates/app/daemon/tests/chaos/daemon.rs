@@ -256,7 +256,8 @@ fn deploy(world: &mut World, manager: &Manager, plan: &Plan, since: Option<&Plan
         Ok(journal) => journal,
         Err(error) => return badly(&error.words()),
     };
-    let request = request(plan, since, if journal.is_some() { Start::Resume } else { Start::Fresh });
+    let none = BTreeMap::new();
+    let request = request(plan, since, &none, if journal.is_some() { Start::Resume } else { Start::Fresh });
     let route = match Route::new(&request) {
         Ok(route) => route,
         Err(error) => return badly(&error.words()),
@@ -280,7 +281,7 @@ fn deploy(world: &mut World, manager: &Manager, plan: &Plan, since: Option<&Plan
     let mut deployment = Deployment::new(&route.topology, order);
     let token = CancellationToken::default();
     let mut ignore = |_: controller::DeployEvent<'_>| {};
-    let mut judged = Judged { plan, topology: &route.topology, store, token: &token, events: &mut ignore };
+    let mut judged = Judged { plan: &route.plan, topology: &route.topology, store, token: &token, events: &mut ignore };
     let started_ms = world.now_ms();
     let mut open: Vec<SwitchRequest> = Vec::new();
     let outcome = loop {

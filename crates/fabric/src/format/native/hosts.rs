@@ -66,6 +66,16 @@ pub(super) fn list_of_macs(macs: &[Mac]) -> String {
     format!("[{}]", macs.join(", "))
 }
 
+/// A host's own address: `mac:`, else the first of those that are listed.
+fn own_address<'n>(fields: &Fields<'n>) -> Option<&'n Node> {
+    let listed = || fields.get("addresses")?.items().iter().find(|node| !is_learned(node));
+    fields.get("mac").copied().or_else(listed).map(|node| &**node)
+}
+
+fn is_learned(node: &Node) -> bool {
+    node.text() == Some(LEARNED)
+}
+
 /// There are more hosts than a topology can have.
 pub(super) struct TooMany;
 
@@ -177,9 +187,15 @@ impl Reader<'_> {
 
     fn host_mac(&mut self, key: &Node, name: &str, fields: &Fields<'_>) -> Option<Mac> {
         let example = "mac: \"02:00:00:00:00:01\"";
-        let Some(node) = fields.get("mac") else {
+        let Some(node) = own_address(fields) else {
             let error = self.at(key).error(format!("host {name} has no address"));
-            self.diagnostics.push(error.with_help(format!("its Ethernet address is needed: {example}")));
+            let help = match fields.get("addresses") {
+                Some(_) => format!(
+                    "addresses are learned beside one that is known: that of the hypervisor's bridge or NIC, as ip link there shows it, {example}"
+                ),
+                None => format!("its Ethernet address is needed: {example}"),
+            };
+            self.diagnostics.push(error.with_help(help));
             return None;
         };
         self.mac(node, example)
@@ -230,7 +246,7 @@ impl Reader<'_> {
                 }
                 Fault::DuplicateMac { .. } | Fault::MulticastMac { .. } | Fault::ZeroMac => {
                     mac = None;
-                    self.at(fields.get("mac").map_or(key, |node| node)).fault(&fault)
+                    self.at(own_address(fields).unwrap_or(key)).fault(&fault)
                 }
                 Fault::DuplicateAddress { .. } => {
                     ip = None;
@@ -289,7 +305,7 @@ impl Reader<'_> {
         self.read_port_extras(host, fields);
         const EXAMPLE: &str = "addresses: [\"52:54:00:00:00:01\", \"52:54:00:00:00:02\"]";
         let list = fields.get("addresses");
-        let is_learned = |node: &Node| node.text() == Some(LEARNED);
+        let own = own_address(fields).filter(|_| !fields.contains_key("kind"));
         let mut learned: Option<&Node> = list.filter(|node| is_learned(node)).map(|node| &***node);
         if let Some(list) = list.filter(|node| !is_learned(node)) {
             if !matches!(list.value, Value::List(_)) {
@@ -301,6 +317,9 @@ impl Reader<'_> {
             for node in list.items() {
                 if is_learned(node) {
                     learned = Some(node);
+                    continue;
+                }
+                if own.is_some_and(|own| std::ptr::eq(own, &**node)) {
                     continue;
                 }
                 let Some(mac) = self.mac(node, EXAMPLE) else { continue };

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
+    fields,
     media::rate_of,
     records::{Cable as CableRecord, Device as DeviceRecord, Far, Interface, Named, Records, Termination},
 };
@@ -259,6 +260,7 @@ impl<'r, 'a> Site<'r, 'a> {
                     let others: BTreeSet<_> = all.copied().filter(|mac| Some(*mac) != device.mac).collect();
                     device.further_macs = others.into_iter().collect();
                     device.address = addresses.get(&interface.id).copied();
+                    fields::take(&interface.custom, &mut device);
                 }
                 place.insert((*number, *side), devices.len());
                 devices.push(device);

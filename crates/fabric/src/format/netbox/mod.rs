@@ -15,6 +15,7 @@
 //! Source: NetBox's documentation, "REST API Overview", "Populating Data" and the models of DCIM (netboxlabs.com/docs).
 
 mod assemble;
+mod fields;
 mod media;
 mod records;
 mod write;

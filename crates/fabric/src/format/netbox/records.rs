@@ -5,6 +5,7 @@ use std::{
     rc::Rc,
 };
 
+use super::fields::{FIELDS, Values};
 use crate::{
     Mac,
     format::{
@@ -50,6 +51,7 @@ pub(super) struct Interface<'a> {
     /// The LAG that it is a member of.
     pub lag: Option<String>,
     pub is_for_management: bool,
+    pub custom: Values,
     pub far: Far,
     pub site: TextPosition<'a>,
 }
@@ -254,6 +256,7 @@ impl<'a> Reader<'a, '_> {
         let further = object.get("mac_addresses").map_or(&[][..], |list| list.items());
         let further: Vec<Mac> =
             further.iter().filter_map(|other| self.mac(source, other.get("mac_address")?)).collect();
+        let custom = self.custom(source, object);
         self.records.interfaces.push(Interface {
             id,
             device,
@@ -264,9 +267,24 @@ impl<'a> Reader<'a, '_> {
             further_macs: further,
             lag: object.get("lag").and_then(|lag| text(lag, "name")),
             is_for_management: object.get("mgmt_only").and_then(|only| only.text()) == Some("true"),
+            custom,
             far: far(object),
             site,
         });
+    }
+
+    fn custom(&mut self, source: &'a Source<'a>, interface: &Node) -> Values {
+        FIELDS.each_ref().map(|field| {
+            let node = interface.get("custom_fields")?.get(field.name).filter(|node| !node.is_null())?;
+            let number = node.text().and_then(|text| text.parse().ok()).filter(|number| field.bounds.contains(number));
+            if number.is_none() {
+                let (least, most) = field.bounds.clone().into_inner();
+                let found = node.text().unwrap_or_else(|| node.kind());
+                let message = format!("{} is a number from {least} to {most} (found {found})", field.name);
+                self.diagnostics.push(source.at(node.place).error(message));
+            }
+            number
+        })
     }
 
     fn mac(&mut self, source: &'a Source<'a>, node: &Node) -> Option<Mac> {

@@ -1,7 +1,7 @@
 //! Files for NetBox's bulk import, in the order in which they must be loaded.
 //!
 //! ```text
-//! 1-sites 2-manufacturers 3-device-types 4-device-roles ─▶ 5-devices ─▶ 6-interfaces ─▶ 7-mac-addresses, 8-cables
+//! 0-custom-fields 1-sites 2-manufacturers 3-device-types 4-device-roles ─▶ 5-devices ─▶ 6-interfaces ─▶ 7-mac-addresses, 8-cables
 //! ```
 //! Objects refer to each other by name. Device types have no CSV import that NetBox documents, and are YAML.
 //!
@@ -12,7 +12,10 @@ use std::{
     fmt::Write as _,
 };
 
-use super::media::type_of;
+use super::{
+    fields::{CustomField, FIELDS},
+    media::type_of,
+};
 use crate::{DEFAULT_RATE_BPS, Host, Machine, MachineId, PortId, Topology, format::yaml::double_quote};
 
 /// A file for one of NetBox's import pages.
@@ -32,7 +35,7 @@ const ONLY_PORT: &str = "eth0";
 /// The interface of a machine with one bond, whose name a topology does not say either.
 const BOND: &str = "bond0";
 
-/// Writes a topology as devices of one site. Rails and addresses of management and of IP are not written.
+/// Writes a topology as devices of one site. Addresses of management and of IP are not written.
 pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
     let machines = machine_names(topology);
     let kinds: BTreeSet<&str> = topology.switches().iter().map(|switch| switch.model.name.as_str()).collect();
@@ -42,7 +45,10 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
         format!("- manufacturer: {manufacturer}\n  model: {model}\n  slug: {slug}\n")
     });
     let name = |machine: MachineId| machines[machine.index()].as_str();
-    let mut files = vec![
+    let used = |field: &&CustomField| topology.hosts().iter().any(|host| (field.of)(host).is_some());
+    let fields: Vec<&CustomField> = FIELDS.iter().filter(used).collect();
+    let mut files: Vec<NetBoxFile> = (!fields.is_empty()).then(|| custom_fields(&fields)).into_iter().collect();
+    files.extend([
         csv("1-sites.csv", &["name", "slug", "status"], [vec![site, &slug(site), "active"]]),
         csv("2-manufacturers.csv", &["name", "slug"], [vec![MANUFACTURER, &slug(MANUFACTURER)]]),
         NetBoxFile { name: "3-device-types.yaml", text: kinds.collect() },
@@ -51,7 +57,7 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
             &["name", "slug", "color"],
             [vec!["Switch", "switch", "2196f3"], vec!["Server", "server", "9e9e9e"]],
         ),
-    ];
+    ]);
     let device = |name: &'_ str, role: &'_ str, kind: &'_ str| {
         [name, role, MANUFACTURER, kind, "active", site].map(str::to_owned).to_vec()
     };
@@ -79,29 +85,41 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
             .into_iter()
             .map(str::to_owned)
             .chain(kind.columns(if lag == id { "" } else { port(lag).1 }))
+            .chain(fields.iter().map(|_| String::new()))
             .collect()
     });
+    let custom = |host: &Host| {
+        fields
+            .iter()
+            .map(|field| (field.of)(host).map_or_else(String::new, |value| value.to_string()))
+            .collect::<Vec<_>>()
+    };
     let bonds = topology.hosts().iter().filter(|host| topology.port(host.port).lag().is_some()).map(|host| {
         [name(host.machine), nic(topology, host)]
             .into_iter()
             .map(str::to_owned)
             .chain(Interface::Lag.columns(""))
+            .chain(custom(host))
             .collect()
     });
     let nics = topology.host_cables().map(|(_, id, number, rate_bps)| {
         let host = topology.host(id);
         let bond = if topology.port(host.port).lag().is_some() { nic(topology, host) } else { "" };
         let own = [name(host.machine).to_owned(), nic_of_cable(topology, host, number)];
-        own.into_iter().chain(Interface::Port(Some(rate_bps)).columns(bond)).collect()
+        let none = || fields.iter().map(|_| String::new()).collect();
+        let custom = if bond.is_empty() { custom(host) } else { none() };
+        own.into_iter().chain(Interface::Port(Some(rate_bps)).columns(bond)).chain(custom).collect()
     });
-    let rows: Vec<Vec<String>> = ports.chain(bonds).chain(nics).collect();
-    files.push(match topology.has_lags() {
-        true => csv("6-interfaces.csv", &["device", "name", "type", "speed", "lag"], rows),
-        false => {
-            let rows = rows.into_iter().map(|row: Vec<String>| row[..4].to_vec());
-            csv("6-interfaces.csv", &["device", "name", "type", "speed"], rows)
-        }
-    });
+    let mut rows: Vec<Vec<String>> = ports.chain(bonds).chain(nics).collect();
+    let columns: Vec<String> = fields.iter().map(|field| format!("cf_{}", field.name)).collect();
+    let mut header = ["device", "name", "type", "speed", "lag"].to_vec();
+    header.extend(columns.iter().map(String::as_str));
+    if !topology.has_lags() {
+        let lag = header.len() - fields.len() - 1;
+        rows.iter_mut().for_each(|row| drop(row.remove(lag)));
+        header.remove(lag);
+    }
+    files.push(csv("6-interfaces.csv", &header, rows));
     let macs = topology.hosts().iter().flat_map(|host| {
         // The ports of a failover bond have the same addresses.
         host.all_macs().map(|mac| {
@@ -122,6 +140,30 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
         ["side_a_device", "side_a_type", "side_a_name", "side_b_device", "side_b_type", "side_b_name", "status"];
     files.push(csv("8-cables.csv", &sides, links.chain(rim)));
     files
+}
+
+/// Custom fields of interfaces, with the columns that NetBox's import requires.
+fn custom_fields(fields: &[&CustomField]) -> NetBoxFile {
+    let header = [
+        "name",
+        "label",
+        "type",
+        "object_types",
+        "weight",
+        "search_weight",
+        "filter_logic",
+        "validation_minimum",
+        "validation_maximum",
+        "ui_visible",
+        "ui_editable",
+    ];
+    let row = |field: &&CustomField| {
+        let bounds = [field.bounds.start().to_string(), field.bounds.end().to_string()];
+        let (name, label) = (field.name, field.label);
+        let facts = [name, label, "integer", "dcim.interface", "100", "1000", "exact", &bounds[0], &bounds[1]];
+        facts.into_iter().chain(["always", "yes"]).map(str::to_owned).collect::<Vec<_>>()
+    };
+    csv("0-custom-fields.csv", &header, fields.iter().map(row))
 }
 
 /// What an interface is to NetBox.

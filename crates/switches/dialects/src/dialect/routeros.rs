@@ -1,7 +1,7 @@
 //! MikroTik RouterOS 7: a bridge with VLAN filtering.
 //!
 //! ```text
-//!   /interface bridge add name=espalier protocol-mode=none vlan-filtering=no
+//!   /interface bridge add name=espalier protocol-mode=none igmp-snooping=no vlan-filtering=no
 //!   /interface bridge port add bridge=espalier interface=ether1 pvid=2 frame-types=admit-all ingress-filtering=yes learn=no
 //!   /interface bridge vlan add bridge=espalier vlan-ids=2 tagged=ether24 untagged=ether1,ether2
 //!   /interface bridge host add bridge=espalier interface=ether1 mac-address=02:… vid=2
@@ -102,7 +102,7 @@ impl Dialect for RouterOs {
             writeln!(out, "{} disabled=yes", set(port))?;
         }
         if change.stage == Stage::Prepare {
-            writeln!(out, "/interface bridge add name={BRIDGE} protocol-mode=none vlan-filtering=no")?;
+            writeln!(out, "/interface bridge add name={BRIDGE} protocol-mode=none igmp-snooping=no vlan-filtering=no")?;
         }
         for (vlan, mac) in unset {
             let mac = mac.to_string().to_uppercase();
@@ -660,6 +660,11 @@ impl<'a> Reader<'a> {
                     self.config.spanning_tree = if mode == "none" { SpanningTree::Off } else { SpanningTree::On };
                 }
                 ("vlan-filtering", state) => self.filtering = state == "yes",
+                // It is about MLD as well, and off unless told otherwise.
+                ("igmp-snooping", "no") => {}
+                ("igmp-snooping", _) => {
+                    return Err("with igmp-snooping multicasts reach only ports that asked for them".to_owned());
+                }
                 _ => return Err(format!("{key}={value} is not understood")),
             }
         }

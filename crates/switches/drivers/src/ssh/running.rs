@@ -402,9 +402,10 @@ fn pvids(shown: &Shown, names: &[String]) -> BTreeMap<String, VlanId> {
 
 /// What RouterOS shows, a line a command, with the settings that are our business.
 fn routeros(lines: &[String]) -> Vec<String> {
-    const KEPT: [&str; 18] = [
+    const KEPT: [&str; 19] = [
         "name",
         "protocol-mode",
+        "igmp-snooping",
         "vlan-filtering",
         "bridge",
         "interface",

@@ -18,6 +18,7 @@
 //! Nothing is done here. Tell [`Addresses::handle_tables`] what switches have learned, have them hold [`Addresses::entries`], remove the
 //! rows of [`Addresses::stale`], and tell [`Addresses::handle_removed`] that they are gone.
 
+mod held;
 mod places;
 mod record;
 
@@ -29,6 +30,7 @@ use std::{
 use fabric::{HostId, Mac, Plan, SwitchId, Topology, VlanId};
 use switch_model::{Entries, Slot, SwitchConfig};
 
+pub use held::{LearnedPlan, in_other_topology};
 pub use places::{Evidence, NothingToLearn, Places};
 pub use record::{Record, parse_record, write_record};
 
@@ -151,15 +153,10 @@ impl Addresses {
         let owners = topology.all_owners();
         let rows = vec![BTreeMap::new(); topology.switches().len()];
         let removed = vec![BTreeMap::new(); topology.switches().len()];
+        let residents = held::fitting(&topology, &places, known);
+        let residents = residents.into_iter().map(|(mac, host)| (mac, Resident::at(host))).collect();
         let (contested, told, notices) = (BTreeSet::new(), BTreeMap::new(), VecDeque::new());
-        let mut addresses =
-            Self { places, topology, owners, age, residents: BTreeMap::new(), rows, removed, contested, told, notices };
-        for (mac, host) in known {
-            if !addresses.owners.contains_key(mac) && addresses.has_room(*host) {
-                addresses.residents.insert(*mac, Resident::at(*host));
-            }
-        }
-        Ok(addresses)
+        Ok(Self { places, topology, owners, age, residents, rows, removed, contested, told, notices })
     }
 
     /// The plan's ports at which addresses are learned.

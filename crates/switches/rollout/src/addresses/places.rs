@@ -146,6 +146,12 @@ impl Places {
         known.iter().flat_map(of).collect()
     }
 
+    /// Whether a plan has an entry in a VLAN for addresses behind a port that a switch does without: see [`Self::left_out`].
+    pub fn leaves_out(&self, switch: SwitchId, vlan: VlanId, port: HostId) -> bool {
+        let has = |entries: &[BTreeMap<VlanId, Slot>]| entries[switch.index()].contains_key(&vlan);
+        self.ports.get(&port).is_some_and(|place| has(&place.planned) && !has(&place.needed))
+    }
+
     /// The entries that a plan has for such addresses and a switch does without: it learns there, or no frame to them comes by.
     pub fn left_out(&self, switch: SwitchId, known: &BTreeMap<Mac, HostId>) -> Entries {
         let of = |(mac, host): (&Mac, &HostId)| {

@@ -27,6 +27,9 @@ fn again(args: &cli::Deploy) -> String {
     if let Some(since) = &args.since {
         let _ = write!(command, " --since {}", quoted(&since.display().to_string()));
     }
+    if let Some(addresses) = &args.addresses {
+        let _ = write!(command, " --addresses {}", quoted(&addresses.display().to_string()));
+    }
     let words = [(args.resume, " --resume"), (args.take_over, " --take-over"), (args.dry_run, " --dry-run")];
     command.extend(words.into_iter().filter(|(given, _)| *given).map(|(_, word)| word));
     for switch in &args.replaced {

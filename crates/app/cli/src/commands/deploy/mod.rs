@@ -5,7 +5,7 @@ mod dry_run;
 mod survey;
 mod through;
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Result;
 use controller::{
@@ -14,12 +14,12 @@ use controller::{
     deploy_words::{DeployLines, end_words},
     rehearse,
 };
-use fabric::{LinkId, Plan, format::plan::ReadMode};
+use fabric::{HostId, LinkId, Mac, Plan, format::plan::ReadMode};
 use rollout::deploy::Precedence;
 
 use self::{command::way_on, dry_run::dry_run, survey::survey_json};
 use super::{
-    Output,
+    Output, addresses,
     interrupt::{INTERRUPTED, Interrupt},
     reach, say,
     through::Through,
@@ -57,7 +57,12 @@ enum Attempt {
 fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
     let plan = read_plan_file(&args.plan, ReadMode::Strict)?;
     let since = args.since.as_deref().map(|since| read_plan_file(since, ReadMode::Strict)).transpose()?;
-    let request = request(args, &plan, since.as_ref())?;
+    let learned = match (&args.since, &since) {
+        _ if args.undo => BTreeMap::new(),
+        (Some(path), Some(old)) => addresses::learned(old, path, args.addresses.as_ref())?,
+        _ => addresses::learned(&plan, &args.plan, args.addresses.as_ref())?,
+    };
+    let request = request(args, (&plan, since.as_ref()), &learned)?;
     let interrupt = Interrupt::watch_in_order()?;
     let (keyring, options) = (reach::keyring(&args.reach)?, reach::options(&args.reach));
     let mut lines = DeployLines::new(&plan);
@@ -87,6 +92,7 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
         DeployResult::PlannedAround(new, links) => {
             let Some(file) = &args.around_unconfirmed else { return Ok(failed) };
             write_plan_file(&new, file)?;
+            addresses::record_beside(&new, file, &learned)?;
             let named: Vec<String> = links.iter().map(|link: &LinkId| plan.topology.link_label(*link)).collect();
             eprintln!(
                 "{}: a plan without {}: maximum channel load {} host pairs, {} before",
@@ -101,6 +107,9 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
         | DeployResult::Unwritable(Surveyed { route, looked }, _)
         | DeployResult::Ended(Surveyed { route, looked }, _) => {
             let Some(end) = ended else { return Ok(failed) };
+            if end.is_sound && !args.undo {
+                addresses::record_beside(&plan, &args.plan, route.plan.known())?;
+            }
             print_end(output, end.word, &end.lines, &survey_json(&looked, &route))?;
             Ok(if end.is_sound { Attempt::Ended(ExitCode::SUCCESS) } else { failed })
         }
@@ -108,10 +117,15 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
 }
 
 /// What the command line asks for.
-fn request<'a>(args: &'a cli::Deploy, plan: &'a Plan, since: Option<&'a Plan>) -> Result<DeployRequest<'a>> {
+fn request<'a>(
+    args: &'a cli::Deploy,
+    (plan, since): (&'a Plan, Option<&'a Plan>),
+    learned: &'a BTreeMap<Mac, HostId>,
+) -> Result<DeployRequest<'a>> {
     Ok(DeployRequest {
         plan,
         since,
+        learned,
         start: match (args.resume, args.undo) {
             (_, true) => Start::Undo,
             (true, false) => Start::Resume,

@@ -112,6 +112,7 @@ fn end(output: Output, word: &str, lines: &[String], target: u64) -> Result<()> 
 fn not_for_controllers(args: &cli::Deploy) -> Option<&'static str> {
     let given = [
         (args.since.is_some(), "--since"),
+        (args.addresses.is_some(), "--addresses"),
         (args.dry_run, "--dry-run"),
         (args.resume, "--resume"),
         (args.undo, "--undo"),

@@ -1,0 +1,152 @@
+//! The states on the way of a change under traffic, with addresses that ports have learned.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use controller::{DeployRequest, Route, Start, Trial, Unconfirmable};
+use fabric::{Attachment, HostId, Mac, Plan, Policy, PortId, SwitchId, Topology, TopologyBuilder, rng::Rng};
+use planner::{StepLimit, plan_with};
+use rollout::{
+    addresses::Addresses,
+    deploy::{Precedence, Way},
+};
+use switch_model::SwitchConfig;
+
+/// A ring of four switches and, unless it is cut, a chord; a plain host at each and hypervisors at three of them, two at the first.
+fn cabling(has_chord: bool) -> Topology {
+    let mut builder = TopologyBuilder::new();
+    let ids: Vec<_> = (0..4).map(|n| builder.add_switch(&format!("s{n}"), Default::default()).unwrap()).collect();
+    for (a, b) in [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)].into_iter().take(if has_chord { 5 } else { 4 }) {
+        let one = builder.add_port(ids[a], &format!("to{b}")).unwrap();
+        let other = builder.add_port(ids[b], &format!("to{a}")).unwrap();
+        builder.add_link(one, other, 1_000_000_000).unwrap();
+    }
+    for (n, switch) in ids.iter().enumerate() {
+        let port = builder.add_port(*switch, "host").unwrap();
+        builder.add_host(&format!("h{n}"), Mac::local(n as u32 + 1), port, 1_000_000_000, None).unwrap();
+    }
+    for (n, switch) in [0, 1, 0, 2].into_iter().enumerate() {
+        let port = builder.add_port(ids[switch], &format!("vm{n}")).unwrap();
+        let mac = Mac::local(11 + n as u32);
+        let host = builder.add_host(&format!("vmhost{n}"), mac, port, 1_000_000_000, None).unwrap();
+        builder.set_learned(host, 3).unwrap();
+    }
+    builder.finish().unwrap()
+}
+
+/// Whether a frame from a host's port for an address behind another arrives, by entries, in the VLAN that the port sends in now. Where a
+/// switch has none for it, the address's own one has learned its port.
+fn arrives(topology: &Topology, states: &[SwitchConfig], from: HostId, mac: Mac, to: HostId) -> bool {
+    let place = |port: PortId| {
+        let switch = topology.port(port).switch;
+        (switch, port.index() - topology.switch_ports(switch).start)
+    };
+    let (mut switch, slot) = place(topology.host(from).port);
+    let Some(vlan) = states[switch.index()].ports[slot].pvid else { return false };
+    let mut by = None;
+    for _ in 0..=topology.switches().len() {
+        let out = match states[switch.index()].entries.get(&(vlan, mac)) {
+            Some(out) => out.index(),
+            None if switch == topology.switch_of(to) => return true,
+            None => return false,
+        };
+        let ports = topology.switch_ports(switch);
+        let port = PortId::new(ports.start + out);
+        if by == Some(port) {
+            return false;
+        }
+        let is_member = |state: &SwitchConfig, slot: usize| {
+            state.ports[slot].tagged.contains(vlan) || state.ports[slot].untagged.contains(vlan)
+        };
+        if !is_member(&states[switch.index()], out) {
+            return false;
+        }
+        match topology.port(port).attachment {
+            Attachment::Host(host) => return host == to,
+            Attachment::Link(link) => {
+                let ends = topology.link(link);
+                let far = if ends.a == port { ends.b } else { ends.a };
+                switch = place(far).0;
+                by = Some(far);
+            }
+            Attachment::Nothing | Attachment::Member(_) => return false,
+        }
+    }
+    false
+}
+
+#[test]
+fn learned_addresses_are_reached_by_entries_in_every_state_of_a_change_under_traffic() {
+    let (mut rng, mut states_seen, mut ways) = (Rng::new(3), 0, BTreeSet::new());
+    for seed in 0..12_u64 {
+        let policy = |seed: u64| Policy { seed, vlans_max: (seed % 2 == 1).then_some(3), ..Policy::default() };
+        let old = plan_with(&cabling(true), &policy(seed), None, &mut StepLimit::new(2)).unwrap();
+        let is_cut = seed % 3 == 0;
+        let previous = is_cut.then_some(&old);
+        let new = plan_with(&cabling(!is_cut), &policy(seed + 1), previous, &mut StepLimit::new(2)).unwrap();
+        let ports: Vec<HostId> = old.topology.learning_hosts().collect();
+        let known: BTreeMap<Mac, HostId> =
+            (0..7).map(|n| (Mac::local(100 + n), ports[n as usize % ports.len()])).collect();
+        let request = DeployRequest {
+            plan: &new,
+            since: Some(&old),
+            learned: &known,
+            start: Start::Fresh,
+            precedence: Precedence::GiveWay,
+            replaced: &[],
+            trusted: &[],
+            unconfirmed: Unconfirmable::Refuse,
+            trial: Trial::Never,
+            guard: Duration::from_secs(90),
+            cable_wait: Duration::ZERO,
+        };
+        let route = Route::new(&request).unwrap();
+        let Way::Live { start, stages } = &route.way else { panic!("a change under traffic") };
+        let entries = |plan: &Plan, switch: SwitchId| {
+            let addresses = Addresses::new(plan, &known, Duration::from_secs(60)).unwrap();
+            assert_eq!(addresses.known(), known);
+            addresses.entries(switch)
+        };
+        let of_learned =
+            |config: &SwitchConfig| config.entries.iter().filter(|((_, mac), _)| known.contains_key(mac)).count();
+        for switch in route.topology.switch_ids() {
+            let (first, last) = (&start[switch.index()], &route.goals[switch.index()]);
+            assert_eq!(of_learned(first), entries(&old, switch).len(), "seed {seed}");
+            assert_eq!(of_learned(last), entries(&new, switch).len(), "seed {seed}");
+            let own = entries(&new, switch);
+            assert!(own.iter().all(|(key, slot)| last.entries.get(key) == Some(slot)), "seed {seed}");
+        }
+        // Switches may carry out a stage in any order. What was reached before stays so; where a cable is gone, not all is.
+        let pairs = || {
+            let from = route.topology.host_ids();
+            from.flat_map(|from| {
+                known.iter().filter(move |(_, to)| **to != from).map(move |(mac, to)| (from, *mac, *to))
+            })
+        };
+        let reached = |held: &[SwitchConfig]| -> BTreeSet<(HostId, Mac, HostId)> {
+            pairs().filter(|(from, mac, to)| arrives(&route.topology, held, *from, *mac, *to)).collect()
+        };
+        let all: BTreeSet<_> = pairs().collect();
+        let mut held = start.clone();
+        let mut before = reached(&held);
+        assert_eq!(before.len() < all.len(), is_cut, "seed {seed}");
+        ways.insert(stages.len());
+        for (at, stage) in stages.iter().enumerate() {
+            let mut order: Vec<SwitchId> = stage.keys().copied().collect();
+            rng.shuffle(&mut order);
+            for switch in order {
+                held[switch.index()] = stage[&switch].clone();
+                states_seen += 1;
+                let after = reached(&held);
+                let lost: Vec<_> = before.difference(&after).collect();
+                assert!(lost.is_empty(), "seed {seed}, stage {at}, {switch:?}: {lost:?}");
+                before = after;
+            }
+        }
+        assert_eq!(before, all, "seed {seed}");
+        assert_eq!(held, route.goals, "seed {seed}");
+    }
+    assert!(states_seen > 100 && ways.iter().any(|stages| *stages > 3), "{states_seen} {ways:?}");
+}
