@@ -60,6 +60,38 @@ fn any_order_gives_the_same_table() {
 }
 
 #[test]
+fn several_paths_and_how_pairs_spread_over_them_can_be_varied() {
+    let folder = Folder::new("spread");
+    folder.write(
+        "sweep.toml",
+        "[[topology]]\nkind = \"torus\"\nsize = \"4x4\"\n[plan]\ntagging = \"source\"\nflow-control = \"none\"\npaths = [1, 8]\n\
+         [simulate]\nlevel = [\"flow\", \"packet\"]\npattern = \"transpose\"\nspread = [\"one\", \"ideal\", \"packet\"]\nduration-ms = 2\n",
+    );
+    folder.succeed("sweep sweep.toml -o rows");
+    folder.succeed("sweep merge rows -o rows.csv");
+    let (names, rows) = table(&folder.read("rows.csv"));
+    let of = |name: &str| names.iter().position(|column| column == name).expect("a column");
+    let found = |wanted: [&str; 3]| {
+        let is_it = |row: &&Vec<String>| {
+            ["paths", "level", "spread"].into_iter().zip(wanted).all(|(name, value)| row[of(name)] == value)
+        };
+        rows.iter().find(is_it).expect("a row")
+    };
+    let rate = |wanted| found(wanted)[of("goodput_mean_mbps")].parse::<f64>().expect("a rate");
+    // Four VLANs and more to a pair carry a transpose that one path carries badly.
+    assert!(rate(["8", "flow", "ideal"]) > 1.5 * rate(["1", "flow", "one"]));
+    assert!(rate(["8", "packet", "packet"]) > 1.5 * rate(["1", "packet", "one"]));
+    for (wanted, why) in [
+        (["1", "flow", "ideal"], "one path a pair"),
+        (["8", "flow", "packet"], "is about frames"),
+        (["8", "packet", "ideal"], "is about rates"),
+    ] {
+        let row = found(wanted);
+        assert!(row[of("status")] == "no traffic" && row[of("note")].contains(why), "{row:?}");
+    }
+}
+
+#[test]
 fn a_killed_sweep_goes_on_where_it_was() {
     let folder = Folder::new("killed");
     let seeds: Vec<String> = (1..=60).map(|seed| seed.to_string()).collect();

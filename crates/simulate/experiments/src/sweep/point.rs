@@ -2,16 +2,17 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use fabric::{EngineName, FdbMode, FlowControl, Tagging, Topology, generate::Kind};
+use fabric::{EngineName, FdbMode, FlowControl, PATHS_MAX, Tagging, Topology, generate::Kind};
 use sha2::{Digest, Sha256};
 use sim::{
     packet::FlowControlAt,
     pattern::Pattern,
+    spread::Spread,
     workload::{Arrivals, TcpVariant, Transport},
 };
 
 /// Digests name rows as computed by this version of the program.
-const VERSION: &str = concat!("espalier sweep 2, ", env!("CARGO_PKG_VERSION"));
+const VERSION: &str = concat!("espalier sweep 3, ", env!("CARGO_PKG_VERSION"));
 
 /// Something that can be varied.
 pub(super) struct Axis {
@@ -56,7 +57,7 @@ const fn axis(
 }
 
 /// How many things vary beside the topology.
-pub(super) const AXES_COUNT: usize = 15;
+pub(super) const AXES_COUNT: usize = 17;
 
 /// Everything that can be varied beside the topology; what a plan depends on comes first.
 pub(super) const AXES: [Axis; AXES_COUNT] = [
@@ -65,9 +66,11 @@ pub(super) const AXES: [Axis; AXES_COUNT] = [
     axis(Section::Plan, "flow-control", "planned_flow_control", "pause", parses::<FlowControl>),
     axis(Section::Plan, "fdb", "fdb", "minimal", parses::<FdbMode>),
     axis(Section::Plan, "max-vlans", "max_vlans", "none", number_or_none),
+    axis(Section::Plan, "paths", "paths", "1", paths),
     axis(Section::Plan, "seed", "plan_seed", "1", number),
     axis(Section::Simulate, "level", "level", "packet", |text| named(&LEVELS, text).map(drop)),
     axis(Section::Simulate, "pattern", "pattern", "all-to-all", parses::<Pattern>),
+    axis(Section::Simulate, "spread", "spread", "one", parses::<Spread>),
     axis(Section::Simulate, "transport", "transport", "udp", |text| named(&TRANSPORTS, text).map(drop)),
     axis(Section::Simulate, "bytes", "bytes", "none", number_or_none),
     axis(Section::Simulate, "duration-ms", "duration_ms", "100", milliseconds),
@@ -103,7 +106,7 @@ pub(super) const FLOW_CONTROLS: [(&str, FlowControlAt); 5] = [
     ("switches", FlowControlAt::Switches),
 ];
 /// The first so many decide the plan.
-pub(super) const PLAN_AXES: usize = 6;
+pub(super) const PLAN_AXES: usize = 7;
 
 /// A value of an axis, by its column.
 ///
@@ -135,6 +138,13 @@ fn number(text: &str) -> Result<(), String> {
 
 fn number_or_none(text: &str) -> Result<(), String> {
     if text == "none" { Ok(()) } else { at_least_one(text) }
+}
+
+fn paths(text: &str) -> Result<(), String> {
+    match text.parse::<u32>() {
+        Ok(1..=PATHS_MAX) => Ok(()),
+        _ => Err(format!("{text:?} is no number of paths a pair, 1 to {PATHS_MAX}")),
+    }
 }
 
 fn at_least_one(text: &str) -> Result<(), String> {

@@ -10,6 +10,7 @@ use sim::{
     flow::{FlowLevel, Transfer},
     packet::{Outcome, PacketConfig, Refresh, Simulation, Switching},
     pattern::{Pair, Pattern},
+    spread::Spread,
     workload::{Flow, SECOND_PS, Workload},
 };
 
@@ -84,6 +85,7 @@ pub(super) fn plan(source: &Source, values: &[String; AXES_COUNT]) -> Result<Pla
         flow_control: parsed(values, "planned_flow_control")?,
         fdb: parsed(values, "fdb")?,
         vlans_max: optional(values, "max_vlans")?,
+        paths_max: parsed(values, "paths")?,
         seed: parsed(values, "plan_seed")?,
         ..Policy::default()
     };
@@ -162,6 +164,8 @@ fn packet_level(
         return Err("phases end when their transfers do: give bytes".to_owned());
     }
     let (transport, payload_bytes) = named(&TRANSPORTS, value(values, "transport"))?;
+    let spread: Spread = parsed(values, "spread")?;
+    spread.check_packet(plan).and_then(|()| spread.check_transport(transport)).map_err(|error| error.to_string())?;
     let flow = |pair: &Pair| Flow {
         bytes,
         phase: pair.phase,
@@ -177,6 +181,7 @@ fn packet_level(
         refresh: if parsed(values, "refresh_pause")? { Refresh::HalfTime } else { Refresh::OnArrival },
         duration_ps,
         warmup_ps: if bytes.is_some() { 0 } else { duration_ps / 2 },
+        spread,
         seed: parsed(values, "seed")?,
         ..PacketConfig::default()
     };
@@ -224,7 +229,7 @@ fn flow_level(
     go_on: GoOn<'_>,
 ) -> Result<Option<Measured>, String> {
     let bits = 8.0 * optional::<u64>(values, "bytes")?.map_or(FLOW_BYTES, |bytes| bytes as f64);
-    let level = FlowLevel::new(plan);
+    let level = FlowLevel::with_spread(plan, parsed(values, "spread")?).map_err(|error| error.to_string())?;
     let mut carried = vec![0.0; level.resources()];
     let (mut seconds, mut rate_sum, mut slowest) = (0.0, 0.0, f64::INFINITY);
     for phase in pairs.chunk_by(|a, b| a.phase == b.phase) {
