@@ -127,7 +127,12 @@ impl Place {
     pub(crate) fn mend(&self) {
         for port in &self.ports {
             must(&format!("ip link set {port} up"));
-            must(&format!("bridge link set dev {port} state 3"));
+            // The bridge refuses it until the kernel has noticed the carrier.
+            let since = Instant::now();
+            while let Err(error) = run(&format!("bridge link set dev {port} state 3")) {
+                assert!(since.elapsed() < Duration::from_secs(5), "{error}");
+                thread::sleep(Duration::from_millis(5));
+            }
         }
     }
 }

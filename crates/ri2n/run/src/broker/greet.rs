@@ -41,7 +41,7 @@ pub(super) fn hear_greeting(
     stream.when_readable(GREETING_BYTES, GREETING_MAX, move || {
         let mut bytes = [0; GREETING_BYTES];
         match read_at_once(&reader, &mut bytes).and_then(|()| decode(&bytes)) {
-            Ok(greeting) if !is_vouched(&reader, greeting.source.ip()) => {
+            Ok(greeting) if !has_shown(&reader, greeting.source.ip()) => {
                 // Who gets no thread drops the stream, which tells the peer.
                 note_failed(broker.threads.run(move || then(Ok(vouched(&reader, greeting)))));
             }
@@ -67,28 +67,36 @@ fn decode(bytes: &[u8; GREETING_BYTES]) -> io::Result<Greeting> {
 ///
 /// A stream comes by whichever of the peer's addresses was answered first; the others are shown a round trip later.
 fn vouched(stream: &Stream, greeting: Greeting) -> Greeting {
-    let until = Instant::now() + PROOF_MAX;
-    while !is_vouched(stream, greeting.source.ip()) {
-        if Instant::now() >= until {
-            let peer = stream.peer_addr();
-            return Greeting { source: SocketAddr::new(peer.ip().to_canonical(), peer.port()), ..greeting };
-        }
-        thread::sleep(PROOF_TICK);
+    let claimed = greeting.source.ip();
+    if has_shown(stream, claimed) || is_known_to_have(stream.peer_addr().ip(), claimed) {
+        return greeting;
     }
-    greeting
+    let until = Instant::now() + PROOF_MAX;
+    while Instant::now() < until {
+        thread::sleep(PROOF_TICK);
+        if has_shown(stream, claimed) {
+            return greeting;
+        }
+    }
+    let peer = stream.peer_addr();
+    Greeting { source: SocketAddr::new(peer.ip().to_canonical(), peer.port()), ..greeting }
 }
 
-/// Whether the peer has this address: the stream came from there, a link leads there, or links of another stream lead to both.
-fn is_vouched(stream: &Stream, claimed: IpAddr) -> bool {
-    let (claimed, peer) = (claimed.to_canonical(), stream.peer_addr().ip().to_canonical());
-    let leads = |status: &ConnectionStatus, to: IpAddr| {
-        // Before it is answered, a link is what the peer says of itself.
-        let is_proven = |health| !matches!(health, Health::Opening | Health::Unused);
-        status.links.iter().any(|link| is_proven(link.health) && link.remote.ip().to_canonical() == to)
-    };
-    claimed == peer
-        || leads(&stream.status(), claimed)
-        || ri2n_io::connections().iter().any(|status| leads(status, peer) && leads(status, claimed))
+/// Whether a stream came from an address, or has a link there.
+fn has_shown(stream: &Stream, claimed: IpAddr) -> bool {
+    claimed.to_canonical() == stream.peer_addr().ip().to_canonical() || leads(&stream.status(), claimed)
+}
+
+/// Whether links of any stream lead to both addresses, which therefore are one machine's. Looks at all streams.
+fn is_known_to_have(peer: IpAddr, claimed: IpAddr) -> bool {
+    ri2n_io::connections().iter().any(|status| leads(status, peer) && leads(status, claimed))
+}
+
+/// Whether a link to an address has been answered. Before that, it is what the peer says of itself.
+fn leads(status: &ConnectionStatus, to: IpAddr) -> bool {
+    let is_answered = |health| !matches!(health, Health::Opening | Health::Unused);
+    let is_there = |address: IpAddr| address.to_canonical() == to.to_canonical();
+    status.links.iter().any(|link| is_answered(link.health) && is_there(link.remote.ip()))
 }
 
 /// Tells a peer what became of its greeting.
