@@ -6,7 +6,9 @@ use std::{
 };
 
 use controller::{DeployRequest, Route, Start, Trial, Unconfirmable};
-use fabric::{Attachment, HostId, Mac, Plan, Policy, PortId, SwitchId, Topology, TopologyBuilder, rng::Rng};
+use fabric::{
+    Attachment, HostId, Mac, Plan, Policy, PortId, SwitchId, Topology, format::native::parse_native, rng::Rng,
+};
 use planner::{StepLimit, plan_with};
 use rollout::{
     addresses::Addresses,
@@ -16,24 +18,20 @@ use switch_model::SwitchConfig;
 
 /// A ring of four switches and, unless it is cut, a chord; a plain host at each and hypervisors at three of them, two at the first.
 fn cabling(has_chord: bool) -> Topology {
-    let mut builder = TopologyBuilder::new();
-    let ids: Vec<_> = (0..4).map(|n| builder.add_switch(&format!("s{n}"), Default::default()).unwrap()).collect();
-    for (a, b) in [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)].into_iter().take(if has_chord { 5 } else { 4 }) {
-        let one = builder.add_port(ids[a], &format!("to{b}")).unwrap();
-        let other = builder.add_port(ids[b], &format!("to{a}")).unwrap();
-        builder.add_link(one, other, 1_000_000_000).unwrap();
-    }
-    for (n, switch) in ids.iter().enumerate() {
-        let port = builder.add_port(*switch, "host").unwrap();
-        builder.add_host(&format!("h{n}"), Mac::local(n as u32 + 1), port, 1_000_000_000, None).unwrap();
+    let chord = if has_chord { "  - s0:to2 -- s2:to0\n" } else { "" };
+    let mut text = format!(
+        "switches: {{s0: , s1: , s2: , s3: }}\nlinks:\n  - s0:to1 -- s1:to0\n  - s1:to2 -- s2:to1\n  - s2:to3 -- s3:to2\n  - s3:to0 -- s0:to3\n{chord}hosts:\n"
+    );
+    for n in 0..4 {
+        text += &format!("  h{n}: {{mac: \"{}\", port: \"s{n}:host\"}}\n", Mac::local(n + 1));
     }
     for (n, switch) in [0, 1, 0, 2].into_iter().enumerate() {
-        let port = builder.add_port(ids[switch], &format!("vm{n}")).unwrap();
         let mac = Mac::local(11 + n as u32);
-        let host = builder.add_host(&format!("vmhost{n}"), mac, port, 1_000_000_000, None).unwrap();
-        builder.set_learned(host, 3).unwrap();
+        text += &format!(
+            "  vmhost{n}: {{mac: \"{mac}\", port: \"s{switch}:vm{n}\", addresses: learned, addresses-max: 3}}\n"
+        );
     }
-    builder.finish().unwrap()
+    parse_native("ring.yaml", &text).expect("a topology")
 }
 
 /// Whether a frame from a host's port for an address behind another arrives, by entries, in the VLAN that the port sends in now. Where a

@@ -40,7 +40,7 @@ pub struct Config {
     pub outage_deadline: Duration,
     /// How long to try to connect.
     pub connect_timeout: Duration,
-    /// The same while nobody has answered at all, if less.
+    /// How long to try while no server has answered at all, if that is less.
     pub answer_timeout: Duration,
     /// Ends the connection when the peer is silent this long; without, only the outage deadline does.
     pub keepalive: Option<Duration>,

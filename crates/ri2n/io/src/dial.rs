@@ -234,7 +234,7 @@ impl Member for Dial {
 }
 
 impl Race {
-    /// Who answers slowly is not silent.
+    /// When the attempt ends: later once a server has answered at all.
     fn deadline(&self) -> Time {
         let (all, answer) = (self.config.connect_timeout, self.config.answer_timeout);
         self.began + if self.leader.is_some() { all } else { answer.min(all) }

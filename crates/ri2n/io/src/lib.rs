@@ -26,13 +26,13 @@ mod netlink;
 mod paths;
 mod ports;
 mod prefix;
+mod scheduling;
 mod shared;
 mod status;
 mod stream;
 mod sys;
 mod tickets;
 mod timers;
-mod turns;
 mod worker;
 
 pub use config::{Config, ConfigError, Fallback, LinkChoice, LinkPair, LocalLink, check_paths};
@@ -43,7 +43,7 @@ pub use ri2n::{
     CloseReason, Health, Integrity, Key, KeyId, Keys, Patience, StreamState, Time, WriteError,
     handshake::{ConnectError, Privacy},
 };
+pub use scheduling::{raise_priority, request_short_slices};
 pub use status::{ConnectionStatus, LinkStatus, Role};
 pub use stream::Stream;
-pub use turns::{outweigh_programs, prefer_short_turns};
 pub use worker::connections;

@@ -1,6 +1,6 @@
 //! The system calls, each wrapped once: UDP sockets with segmentation offloads, eventfd, poll, epoll.
 //!
-//! All `unsafe` code of the crate is here and in `netlink.rs`, `interfaces.rs` and `turns.rs`; every call passes buffers that outlive it.
+//! All `unsafe` code of the crate is here and in `netlink.rs`, `interfaces.rs` and `scheduling.rs`; every call passes buffers that outlive it.
 
 use crate::duty::Seen;
 use ri2n::{Batch, Connection, Neighbour, Path, Precedence, Time};

@@ -19,10 +19,10 @@ use crate::{
     netlink::Carriers,
     paths::Paths,
     ports::Ports,
+    scheduling::request_short_slices,
     status::ConnectionStatus,
     sys::{self, Epoll, EventFd, Inbox, MESSAGES_FEW, Socket, Watch},
     timers::Timers,
-    turns::prefer_short_turns,
 };
 use ri2n::{Arrival, Time, handshake, wire};
 use std::{
@@ -252,7 +252,7 @@ impl Worker {
     }
 
     fn run(&self, mut turns: Turns) {
-        prefer_short_turns();
+        request_short_slices();
         let mut events = Vec::new();
         loop {
             let timeout = self.prepare_to_sleep(&mut turns);

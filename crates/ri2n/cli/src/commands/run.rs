@@ -37,7 +37,7 @@ pub(crate) struct Run {
     /// How its connections are caught; chosen by looking at the program unless given.
     #[arg(long, value_name = "HOW")]
     catch: Option<CatchBy>,
-    /// Join the broker that serves this session (`ri2n broker`), whose settings count, instead of starting one.
+    /// Join the broker of this session, started by `ri2n broker --session NAME`, instead of starting one. Its settings apply.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["Connecting", "network", "patience_ms", "catch"])]
     session: Option<String>,
     /// The program and its arguments.
@@ -69,17 +69,17 @@ pub(crate) enum CatchBy {
 
 /// Serve all programs that join by `ri2n run --session NAME`: one broker for a service, a job, a user or a machine.
 ///
-/// It runs until it gets a signal, and its streams end with it. Programs that join trust each other; only those of the same user can, unless a group
-/// is named.
+/// The broker runs until it receives SIGTERM or SIGINT; its streams end with it. Programs of one session trust each other. Only programs of the same
+/// user can join, unless --group names a group.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: ri2n broker --session cluster &\n         ri2n run --session cluster -- iperf3 -s")]
 pub(crate) struct Broker {
     #[command(flatten)]
     options: Options,
-    /// What programs name to join: a name, whose file is in the runtime directory, or the path of a file.
+    /// The session's name, whose file is in the runtime directory, or the path of a file.
     #[arg(long, value_name = "NAME", required_unless_present = "process")]
     session: Option<String>,
-    /// Let members of this group join too.
+    /// Also let members of this group join.
     #[arg(long, value_name = "GROUP", requires = "session")]
     group: Option<String>,
     /// The process that it serves (`ri2n run` starts such a broker).

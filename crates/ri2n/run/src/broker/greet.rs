@@ -17,7 +17,7 @@ use crate::greeting::{self, GREETING_BYTES, Greeting, Offer, WELCOME_BYTES, enco
 const WELCOME_MAX: Duration = Duration::from_secs(30);
 /// How long a new stream may take to say whom it wants.
 const GREETING_MAX: Duration = Duration::from_secs(5);
-/// How long a new stream may take to show that it has the address that it says, and how often that is looked for.
+/// How long a new stream has until a link confirms the source address in its greeting, and how often its links are looked at.
 const PROOF_MAX: Duration = Duration::from_millis(200);
 const PROOF_TICK: Duration = Duration::from_millis(2);
 
@@ -42,7 +42,7 @@ pub(super) fn hear_greeting(
         let mut bytes = [0; GREETING_BYTES];
         match read_at_once(&reader, &mut bytes).and_then(|()| decode(&bytes)) {
             Ok(greeting) if !has_shown(&reader, greeting.source.ip()) => {
-                // Who gets no thread drops the stream, which tells the peer.
+                // Without a thread the stream is dropped, which tells the peer.
                 note_failed(broker.threads.run(move || then(Ok(vouched(&reader, greeting)))));
             }
             result => then(result),
@@ -63,9 +63,9 @@ fn decode(bytes: &[u8; GREETING_BYTES]) -> io::Result<Greeting> {
     Greeting::decode(bytes).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }
 
-/// The greeting of a peer that has its address, once that is known; of another with the address that it has shown.
+/// The greeting, with the peer's own address in place of a source address that no answered link confirms within [`PROOF_MAX`].
 ///
-/// A stream comes by whichever of the peer's addresses was answered first; the others are shown a round trip later.
+/// A stream comes from whichever of the peer's addresses was answered first; its links to the others are answered a round trip later.
 fn vouched(stream: &Stream, greeting: Greeting) -> Greeting {
     let claimed = greeting.source.ip();
     if has_shown(stream, claimed) || is_known_to_have(stream.peer_addr().ip(), claimed) {
@@ -82,7 +82,7 @@ fn vouched(stream: &Stream, greeting: Greeting) -> Greeting {
     Greeting { source: SocketAddr::new(peer.ip().to_canonical(), peer.port()), ..greeting }
 }
 
-/// Whether a stream came from an address, or has a link there.
+/// Whether a stream came from an address, or has an answered link to it.
 fn has_shown(stream: &Stream, claimed: IpAddr) -> bool {
     claimed.to_canonical() == stream.peer_addr().ip().to_canonical() || leads(&stream.status(), claimed)
 }

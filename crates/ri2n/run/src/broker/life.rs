@@ -2,8 +2,8 @@
 //!
 //! A broker serves the process that becomes the program, and everything that descends from it. It ends when that process has
 //! exited, no stream is left, no program listens, and none of the session is left that could ask. What it made goes
-//! with it: the control socket is abstract, the eBPF programs are held by their owner, the control group is removed. One that serves
-//! whoever joins ends by a signal alone.
+//! with it: the control socket is abstract, the eBPF programs are held by their owner, the control group is removed. A broker
+//! that programs join ends only by a signal.
 //!
 //! Of a session one process is waited for at a time: the program, and when that has ended any other that is left. All processes of the
 //! machine are looked through only to find it.
@@ -96,17 +96,19 @@ pub fn serve(
     began: impl FnOnce(&Session) -> io::Result<()>,
 ) -> Result<(), BrokerError> {
     let step = |step| move |source| BrokerError::Step { step, source };
-    // Signals of the terminal are the program's; it may be that we lead a session already.
-    let _ = setsid();
     raise_descriptor_limit();
-    // All threads to come do likewise: a connection passes three of them, each of which would wait for programs that compute.
-    ri2n_io::prefer_short_turns();
-    ri2n_io::outweigh_programs();
     let signals = catch_signals().map_err(step("catch signals"))?;
     let (program, catch) = match served {
         Served::Program(program, catch) => (Some(program), catch),
         Served::Anyone => (None, Catch::Preload),
     };
+    if program.is_some() {
+        // Signals of the terminal are the program's; it may be that we lead a session already.
+        let _ = setsid();
+    }
+    // Before any thread starts: a connection passes three of them.
+    ri2n_io::request_short_slices();
+    ri2n_io::raise_priority();
     let watched = program.map(open_process).transpose().map_err(step("watch the program"))?;
     let (session, token) = (random().map_err(step("draw a token"))?, random().map_err(step("draw a token"))?);
     let (session, token) = ((session as u64), Token(token.to_ne_bytes()));

@@ -93,7 +93,7 @@ struct Client {
 }
 
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<ExitCode> {
-    ri2n_io::prefer_short_turns();
+    ri2n_io::request_short_slices();
     let _status = super::run::serve_status_with("ri2n bench", ri2n_status::Plain::default);
     match &bench.side {
         Side::Server(server) => server::run(server),
