@@ -10,6 +10,8 @@
 //! ```
 
 use crate::ranges::RangeSet;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use serde_bytes::ByteBuf;
 use std::ops::Range;
 
 /// Bytes that the send buffer holds at first: a run, and time to fetch more. What a thousand streams hold that all wait for their
@@ -173,6 +175,47 @@ impl SendBuffer {
     }
 }
 
+/// A send buffer written down: what it holds instead of its memory.
+#[derive(Serialize, Deserialize)]
+struct SavedSendBuffer {
+    held: ByteBuf,
+    extent: usize,
+    capacity: usize,
+    base: u64,
+    next: u64,
+    acked: RangeSet,
+    lost: RangeSet,
+}
+
+impl Serialize for SendBuffer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (head, tail) = self.slices(self.base..self.end);
+        let saved = SavedSendBuffer {
+            held: ByteBuf::from([head, tail].concat()),
+            extent: self.extent,
+            capacity: self.capacity,
+            base: self.base,
+            next: self.next,
+            acked: self.acked.clone(),
+            lost: self.lost.clone(),
+        };
+        saved.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for SendBuffer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let SavedSendBuffer { held, extent, capacity, base, next, acked, lost } =
+            Deserialize::deserialize(deserializer)?;
+        let end = base.saturating_add(held.len() as u64);
+        if !(base..=end).contains(&next) || held.len() > extent || extent > capacity {
+            return Err(D::Error::custom("a send buffer whose numbers contradict each other"));
+        }
+        let ring = Ring::holding(base, &held);
+        Ok(Self { ring, extent, capacity, base, next, end, acked, lost })
+    }
+}
+
 /// Memory of a reader that waits: what arrives next in the stream goes straight there.
 #[derive(Debug, Default)]
 pub struct Target<'a> {
@@ -249,6 +292,11 @@ impl ReceiveBuffer {
         self.capacity
     }
 
+    /// One past the last byte that arrived.
+    fn highest(&self) -> u64 {
+        self.islands.iter().next_back().map_or(self.next, |island| island.end)
+    }
+
     /// Whether everything up to the end arrived.
     pub(crate) fn is_complete(&self) -> bool {
         self.end == Some(self.next)
@@ -284,7 +332,7 @@ impl ReceiveBuffer {
             (self.read, self.next) = (start, start);
         }
         if start < end {
-            let highest = self.islands.iter().next_back().map_or(self.next, |range| range.end);
+            let highest = self.highest();
             self.ring.reserve(self.read, (highest - self.read) as usize, (end.max(highest) - self.read) as usize);
             self.ring.copy_in(start, &bytes[(start - offset) as usize..]);
         }
@@ -302,7 +350,7 @@ impl ReceiveBuffer {
 
     /// Learns where the stream ends. Returns whether that is consistent.
     pub(crate) fn finish(&mut self, end: u64) -> bool {
-        let highest = self.islands.iter().next_back().map_or(self.next, |range| range.end);
+        let highest = self.highest();
         if self.end.is_some_and(|known| known != end) || highest > end {
             return false;
         }
@@ -343,6 +391,43 @@ impl ReceiveBuffer {
     }
 }
 
+/// A receive buffer written down, likewise. What is between islands is of no meaning.
+#[derive(Serialize, Deserialize)]
+struct SavedReceiveBuffer {
+    held: ByteBuf,
+    capacity: usize,
+    read: u64,
+    next: u64,
+    islands: RangeSet,
+    end: Option<u64>,
+}
+
+impl Serialize for ReceiveBuffer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (head, tail) = self.ring.slices(self.read..self.highest());
+        let saved = SavedReceiveBuffer {
+            held: ByteBuf::from([head, tail].concat()),
+            capacity: self.capacity,
+            read: self.read,
+            next: self.next,
+            islands: self.islands.clone(),
+            end: self.end,
+        };
+        saved.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ReceiveBuffer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let SavedReceiveBuffer { held, capacity, read, next, islands, end } = Deserialize::deserialize(deserializer)?;
+        let highest = islands.iter().next_back().map_or(next, |island| island.end);
+        if read.checked_add(held.len() as u64) != Some(highest) || next < read || held.len() > capacity {
+            return Err(D::Error::custom("a receive buffer whose numbers contradict each other"));
+        }
+        Ok(Self { ring: Ring::holding(read, &held), capacity, read, next, islands, end })
+    }
+}
+
 /// A ring of bytes addressed by offset modulo its size, which is a power of two, or nothing.
 #[derive(Debug, Default)]
 struct Ring {
@@ -353,6 +438,16 @@ impl Ring {
     /// Zeroed memory is not touched until it is used.
     fn new(size: usize) -> Self {
         Self { bytes: vec![0; size.next_power_of_two().max(RING_BYTES_MIN)].into() }
+    }
+
+    /// Memory for these bytes, which begin at an offset.
+    fn holding(from: u64, bytes: &[u8]) -> Self {
+        let mut ring = Self::default();
+        if !bytes.is_empty() {
+            ring.reserve(from, 0, bytes.len());
+            ring.copy_in(from, bytes);
+        }
+        ring
     }
 
     fn size(&self) -> usize {

@@ -42,6 +42,7 @@
 //! would.
 
 use crate::time::Time;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Smallest window in packets.
@@ -123,7 +124,7 @@ pub(crate) fn coupling(window: f64, all: impl Iterator<Item = Competitor>) -> f6
 }
 
 /// What keeps the sender from sending more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Limited {
     /// The window.
     ByWindow,
@@ -131,7 +132,7 @@ pub(crate) enum Limited {
     ByApplication,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 enum Mode {
     /// Doubling until the first delay.
     Start,
@@ -142,7 +143,7 @@ enum Mode {
 }
 
 /// An experiment on the cause of losses.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Experiment {
     window_before: f64,
     loss_before: f64,
@@ -153,7 +154,7 @@ struct Experiment {
 }
 
 /// The window of one link.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Congestion {
     window: f64,
     packet: f64,
@@ -469,7 +470,7 @@ impl Congestion {
 }
 
 /// Bytes a second delivered, counted over intervals.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Rate {
     bytes: u64,
     since: Time,

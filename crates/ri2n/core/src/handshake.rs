@@ -37,6 +37,7 @@ use crate::{
         handshake::{self, Accept, Address, Body, ClientTerms, Guard, Open, PROOF_LEN, Refusal, Sealed},
     },
 };
+use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, VecDeque},
     net::{IpAddr, SocketAddr},
@@ -499,9 +500,10 @@ impl Client {
 }
 
 /// The server's side: no state for those who only said HELLO, a bounded memory of those who were accepted.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Server {
     secret: [u8; 32],
+    #[serde(skip)]
     protection: Protection,
     /// What each accepted client was answered, by its address and token.
     accepted: BTreeMap<(SocketAddr, u64), Box<[u8]>>,
@@ -594,6 +596,11 @@ impl Server {
     #[must_use]
     pub fn new(secret: [u8; 32], protection: Protection) -> Self {
         Self { secret, protection, accepted: BTreeMap::new(), earliest: VecDeque::new(), hellos_since: Time::ZERO }
+    }
+
+    /// Guards connections like this from now on. A server that was read back has neither keys nor a checksum before.
+    pub fn set_protection(&mut self, protection: Protection) {
+        self.protection = protection;
     }
 
     /// Takes in a handshake datagram.

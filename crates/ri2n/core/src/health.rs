@@ -14,6 +14,7 @@
 //! go out at a fixed interval, however long the silence was, so that healing is noticed at once after any outage.
 
 use crate::time::Time;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Silence that makes a link suspect while others deliver, if three round-trip times are less.
@@ -33,7 +34,7 @@ const GRAY: f64 = 0.98;
 const RATIO_MEMORY: f64 = 128.0;
 
 /// What is thought of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Health {
     /// Delivers.
     Good,
@@ -50,7 +51,7 @@ pub enum Health {
 }
 
 /// The health of one link.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Monitor {
     health: Health,
     delivery_ratio: f64,

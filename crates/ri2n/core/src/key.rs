@@ -1,5 +1,6 @@
 //! Secrets that both ends know beforehand.
 
+use serde::{Deserialize, Serialize};
 use std::{fmt, sync::Arc};
 
 /// Most keys of an end.
@@ -14,7 +15,7 @@ const STRETCH_PASSES: u32 = 2;
 pub struct Key([u8; 32]);
 
 /// What names a key without telling it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyId(pub [u8; 8]);
 
 impl Key {

@@ -13,6 +13,7 @@
 //! Twice the mean is taken, so that an end that waits half of its time is given its full wait.
 
 use crate::time::Time;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How long waits are remembered.
@@ -25,7 +26,7 @@ const EXPECTED_MAX: Duration = Duration::from_millis(3);
 const FACTOR: f64 = 2.0;
 
 /// The waits of one end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Lateness {
     /// Seconds.
     mean: f64,

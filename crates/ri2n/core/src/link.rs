@@ -13,6 +13,7 @@ use crate::{
     time::Time,
     wire::{DATAGRAM_MIN, control, packet::End},
 };
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::{
     collections::VecDeque,
@@ -36,7 +37,7 @@ const LATE_MAX: Duration = Duration::from_millis(500);
 const SIZE_TRIES: u32 = 3;
 
 /// Index of a link within its connection, the same at both ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LinkId(pub u8);
 
 impl LinkId {
@@ -46,7 +47,7 @@ impl LinkId {
 }
 
 /// Where a link's datagrams go from and to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Path {
     /// Our address; without, the system chooses.
     pub local: Option<IpAddr>,
@@ -99,7 +100,7 @@ pub struct LinkReport {
 }
 
 /// What a packet was for, beside its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Purpose {
     /// Data, perhaps with frames that need no repetition.
     Data,
@@ -114,7 +115,7 @@ pub(crate) enum Purpose {
 }
 
 /// A packet on its way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Sent {
     pub(crate) at: Time,
     pub(crate) offset: u64,
@@ -172,7 +173,7 @@ impl Fate {
 }
 
 /// One link.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Link {
     pub(crate) id: LinkId,
     pub(crate) path: Path,

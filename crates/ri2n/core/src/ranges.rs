@@ -8,11 +8,12 @@
 //!  insert 5..8 into {0..3, 4..5, 9..12}  →  {0..3, 4..8, 9..12}
 //! ```
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::ops::Range;
 
 /// A set of numbers, kept as sorted ranges that neither touch nor overlap.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeSet {
     ranges: SmallVec<[Range<u64>; 2]>,
 }

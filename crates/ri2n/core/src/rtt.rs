@@ -4,6 +4,7 @@
 //! after one to two windows without keeping every sample.
 
 use crate::time::Time;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How long a smallest round-trip time counts.
@@ -15,7 +16,7 @@ const INITIAL: Duration = Duration::from_millis(5);
 const OVERDUE_MIN: Duration = Duration::from_micros(100);
 
 /// The round-trip time of one link.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Rtt {
     // Nanoseconds: plain numbers are cheaper to reckon with than durations.
     smoothed: u64,

@@ -11,6 +11,7 @@
 
 use crate::LINKS_MAX;
 use chacha20poly1305::{AeadInPlace, ChaCha20Poly1305, KeyInit};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Packets of a link that one key encrypts.
@@ -31,7 +32,7 @@ pub enum Integrity {
 }
 
 /// How the packets of one connection are guarded.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub enum Seal {
     /// No tag.
     None,
@@ -49,7 +50,7 @@ pub enum Seal {
 }
 
 /// The state of encryption of a connection.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Encryption {
     send: Direction,
     receive: Direction,
@@ -57,10 +58,11 @@ pub struct Encryption {
 }
 
 /// The keys of one direction.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 struct Direction {
     base: [u8; 32],
     /// Of each link, the cipher in use and which of its keys it has.
+    #[serde(skip)]
     current: [Option<(u64, ChaCha20Poly1305)>; LINKS_MAX],
 }
 

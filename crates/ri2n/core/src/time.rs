@@ -1,12 +1,13 @@
 //! Instants of the caller's clock.
 
+use serde::{Deserialize, Serialize};
 use std::{
     ops::{Add, Sub},
     time::Duration,
 };
 
 /// An instant in nanoseconds since whatever moment the caller counts from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Time(u64);
 
 impl Time {

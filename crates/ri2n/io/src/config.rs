@@ -8,7 +8,7 @@ use ri2n::{
     ENTROPIES, Integrity, Key, Keys, Settings,
     handshake::{Privacy, Protection},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::{
     io,
     net::IpAddr,
@@ -68,7 +68,7 @@ pub enum Fallback {
 }
 
 /// Which links a connection uses.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LinkChoice {
     /// Each of our interfaces with the server's address in its subnet.
     #[default]
@@ -94,7 +94,7 @@ impl LinkChoice {
 }
 
 /// Links by our end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocalLink {
     /// An address of ours, or a network that has some.
     pub local: Prefix,
@@ -109,7 +109,7 @@ impl From<IpAddr> for LocalLink {
 }
 
 /// A link by the addresses of its ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkPair {
     /// Ours.
     pub local: IpAddr,

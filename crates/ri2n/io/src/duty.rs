@@ -1,5 +1,6 @@
 //! What a worker does for a stream beside the protocol: carrying bytes between it and a descriptor, without a thread.
 
+use crate::descriptors::Descriptors;
 use std::os::fd::BorrowedFd;
 
 use ri2n::{CloseReason, Connection, StreamState, Time, WriteError};
@@ -18,6 +19,22 @@ pub trait Duty: Send {
     /// Whether the descriptor had no room for what is to be written. Asked after each run; room is reported from the first time
     /// on that this is so.
     fn waits_for_room(&self) -> bool;
+
+    /// Writes it down for the program that this process becomes.
+    fn save(&self, _descriptors: &mut Descriptors) -> SavedDuty {
+        SavedDuty::Impossible
+    }
+}
+
+/// A duty written down for the program that this process becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SavedDuty {
+    /// What that program must know to go on with it.
+    Bytes(Vec<u8>),
+    /// The stream can do without: what was written is still delivered.
+    Over,
+    /// It cannot be written down: the stream is reset.
+    Impossible,
 }
 
 /// What the descriptor has become ready for since the last call.

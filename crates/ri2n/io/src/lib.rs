@@ -12,10 +12,13 @@
 
 mod config;
 mod connect;
+mod descriptors;
 mod dial;
 mod dispatch;
 mod duty;
 mod entropy;
+mod freeze;
+pub mod handover;
 mod ids;
 mod interfaces;
 mod keyfile;
@@ -36,8 +39,9 @@ mod timers;
 mod worker;
 
 pub use config::{Config, ConfigError, Fallback, LinkChoice, LinkPair, LocalLink, check_paths};
-pub use duty::{Duty, End, Seen, Then};
-pub use listener::Listener;
+pub use descriptors::{Descriptors, SavedDescriptor};
+pub use duty::{Duty, End, SavedDuty, Seen, Then};
+pub use listener::{Listener, SavedListener};
 pub use prefix::{NotAPrefix, Prefix};
 pub use ri2n::{
     CloseReason, Health, Integrity, Key, KeyId, Keys, Patience, StreamState, Time, WriteError,

@@ -16,10 +16,11 @@ use ri2n::{
     Carrier, Connection, Health, LinkReport, LinkTerms, Path, Time, handshake::ADDRESS_UNLISTED,
     wire::handshake::Address,
 };
+use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
 /// What an end must know to make links, at first and later.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Reach {
     choice: LinkChoice,
     /// The peer, by whose family our addresses are chosen.
@@ -28,7 +29,7 @@ pub(crate) struct Reach {
 }
 
 /// What only a client knows.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct ServerReach {
     addresses: Vec<Address>,
     port: u16,

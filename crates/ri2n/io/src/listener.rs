@@ -2,6 +2,8 @@
 
 use crate::{
     config::Config,
+    descriptors::{Descriptors, SavedDescriptor},
+    handover::unreadable,
     interfaces::local_addresses,
     links::{Reach, allowed},
     ports::Ports,
@@ -16,6 +18,8 @@ use ri2n::{
     handshake::{Acceptance, Opening, Response, Server, Terms, identifier},
     wire::handshake::{ADDRESSES_MAX, Address},
 };
+use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
 use std::{
     collections::VecDeque,
     fmt, io,
@@ -26,6 +30,13 @@ use std::{
         atomic::{AtomicU32, Ordering},
     },
 };
+
+/// A listener written down for the program that this process becomes. Connections that wait to be accepted are not in it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SavedListener {
+    socket: SavedDescriptor,
+    server: ByteBuf,
+}
 
 /// Connections that wait to be accepted, at most.
 const BACKLOG_MAX: usize = 1024;
@@ -83,26 +94,64 @@ impl Listener {
     }
 
     fn bind_any(address: SocketAddr, config: &Config, taker: Option<Taker>) -> io::Result<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
         config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let socket = Socket::bind(address, TellLocal::Yes)?;
+        Self::serve(socket, Server::new(random()?, config.protection()), config, taker)
+    }
+
+    /// Goes on with what the earlier program of this process listened at, as [`Self::bind_offering`] would.
+    ///
+    /// # Errors
+    /// If it cannot be read, or its socket is not open.
+    pub fn resume_offering(
+        saved: SavedListener,
+        config: &Config,
+        taker: impl Fn(Stream, SocketAddr) -> Option<Stream> + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let mut server: Server = rmp_serde::from_slice(&saved.server).map_err(unreadable)?;
+        server.set_protection(config.protection());
+        Self::serve(Socket::resumed(saved.socket.take()?)?, server, config, Some(Box::new(taker)))
+    }
+
+    fn serve(socket: Socket, server: Server, config: &Config, taker: Option<Taker>) -> io::Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
         let worker = worker::any()?;
         let acceptor = Arc::new(Acceptor {
-            socket: Socket::bind(address, TellLocal::Yes)?,
+            socket,
             id: NUMBER.fetch_add(1, Ordering::Relaxed),
             worker: worker.clone(),
             config: config.clone(),
             taker,
-            queue: Mutex::new(Queue {
-                server: Server::new(random()?, config.protection()),
-                waiting: VecDeque::new(),
-                is_closed: false,
-            }),
+            queue: Mutex::new(Queue { server, waiting: VecDeque::new(), is_closed: false }),
             changed: Condvar::new(),
             ready: EventFd::new()?,
         });
         let served = acceptor.clone();
         worker.add_listener(acceptor.id, acceptor.socket.fd(), Arc::new(move || served.serve()))?;
         Ok(Self { acceptor })
+    }
+
+    /// Has questions wait in its socket, until [`Self::go_on`].
+    pub fn pause(&self) {
+        self.acceptor.worker.pause_listener(self.acceptor.socket.fd());
+    }
+
+    /// Answers questions again.
+    ///
+    /// # Errors
+    /// If its socket cannot be watched.
+    pub fn go_on(&self) -> io::Result<()> {
+        self.acceptor.worker.go_on_listening(self.acceptor.id, self.acceptor.socket.fd())
+    }
+
+    /// Writes the listener down for the program that this process becomes; workers are parked.
+    ///
+    /// # Errors
+    /// If its socket is not open.
+    pub fn save(&self, descriptors: &mut Descriptors) -> io::Result<SavedListener> {
+        let server = rmp_serde::to_vec_named(&self.acceptor.lock().server).map_err(unreadable)?;
+        let socket = descriptors.keep(self.acceptor.socket.fd())?;
+        Ok(SavedListener { socket, server: ByteBuf::from(server) })
     }
 
     /// Waits for a connection.

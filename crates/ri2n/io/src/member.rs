@@ -5,10 +5,15 @@
 //!         ─ look ──────▶ connection │ attempt        timers, duty, sending ─▶ when to look again
 //! ```
 
-use crate::{dispatch::Kind, duty::Seen, interfaces::LocalAddress, paths::Paths, status::ConnectionStatus};
+use crate::{
+    descriptors::Descriptors, dispatch::Kind, duty::Seen, interfaces::LocalAddress, paths::Paths,
+    status::ConnectionStatus, sys::Socket,
+};
 use ri2n::{Arrival, Carrier, Time};
+use std::{collections::BTreeSet, sync::Arc};
 
-/// A member of a worker. The worker's thread calls all methods but [`Self::status`], which any thread may call.
+/// A member of a worker. The worker's thread calls all methods but [`Self::status`] and [`Self::is_held`], which any thread may call, and
+/// [`Self::save`], for which the worker is parked.
 pub(crate) trait Member: Send + Sync {
     /// Does what is due after something happened or time passed.
     fn look(&self, now: Time, seen: Seen, paths: &mut Paths) -> Look;
@@ -26,6 +31,22 @@ pub(crate) trait Member: Send + Sync {
 
     /// How a connection is; nothing of an attempt to connect.
     fn status(&self, _now: Time) -> Option<ConnectionStatus> {
+        None
+    }
+
+    /// Whether it is a connection that somebody refers to and its worker has no duty for.
+    fn is_held(&self) -> bool {
+        false
+    }
+
+    /// Writes a connection down for the program that this process becomes, unless it can only be reset: one that somebody refers to
+    /// without a duty, and whose identifier is not in `also`. `place` is the number of its socket.
+    fn save(
+        &self,
+        _place: &dyn Fn(&Arc<Socket>) -> Option<usize>,
+        _descriptors: &mut Descriptors,
+        _also: &BTreeSet<u32>,
+    ) -> Option<Vec<u8>> {
         None
     }
 }

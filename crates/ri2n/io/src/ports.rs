@@ -1,6 +1,7 @@
 //! Which UDP ports a process takes: of a worker's socket, one an address family.
 
 use crate::sys::{Socket, TellLocal};
+use serde::{Deserialize, Serialize};
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
@@ -11,7 +12,7 @@ use std::{
 const TRIED_MAX: usize = 256;
 
 /// An address family, and the ports that may be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ports {
     any: IpAddr,
     range: Option<RangeInclusive<u16>>,

@@ -1,9 +1,10 @@
 //! Networks as people write them.
 
+use serde::{Deserialize, Serialize};
 use std::{fmt, net::IpAddr, str::FromStr};
 
 /// A network: an address and how many of its bits count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prefix {
     address: IpAddr,
     bits: u8,

@@ -9,8 +9,9 @@
 //! ```
 
 use crate::{
+    descriptors::Descriptors,
     dispatch::Kind,
-    duty::{Duty, End, Seen, Then},
+    duty::{Duty, End, SavedDuty, Seen, Then},
     entropy,
     interfaces::{LocalAddress, local_addresses},
     links::Reach,
@@ -21,8 +22,11 @@ use crate::{
     worker::Worker,
 };
 use ri2n::{Arrival, Batch, Carrier, Connection, Health, StreamState, Time};
+use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
 use std::{
     cell::RefCell,
+    collections::BTreeSet,
     fmt, io,
     net::{IpAddr, SocketAddr},
     sync::{
@@ -68,6 +72,25 @@ pub(crate) struct Shared {
     due: AtomicU64,
     /// Streams that refer to this connection.
     pub(crate) handles: AtomicUsize,
+}
+
+/// A connection written down for the program that this process becomes.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Record<C, R> {
+    /// The number of its socket.
+    pub(crate) socket: usize,
+    role: Role,
+    local: SocketAddr,
+    peer: SocketAddr,
+    peer_addresses: Vec<IpAddr>,
+    connection: C,
+    reach: R,
+    segment: Segment,
+    /// Whether anybody referred to it, and what its duty was.
+    is_referred_to: bool,
+    duty: Option<ByteBuf>,
+    orphaned_at: Option<Time>,
+    drained_at: Option<Time>,
 }
 
 /// Who is connected.
@@ -196,6 +219,31 @@ impl Shared {
         });
         worker.add(id, peer_id, shared.clone(), next);
         shared
+    }
+
+    /// Goes on with a connection of the earlier program of this process; returns it with what its duty was, if somebody referred to it.
+    pub(crate) fn resume(
+        worker: &Arc<Worker>,
+        socket: &Arc<Socket>,
+        record: Record<Connection, Reach>,
+    ) -> Option<(Arc<Self>, Option<Vec<u8>>)> {
+        let ends = Ends { local: record.local, peer: record.peer, others: record.peer_addresses, reach: record.reach };
+        // Its worker may look as soon as it has it: it is held by this handle until all is as it was.
+        let shared = Self::new(worker, socket, record.role, ends, record.connection, Sending::AtOnce);
+        let mut state = shared.lock();
+        state.segment = record.segment;
+        (state.orphaned_at, state.drained_at) = (record.orphaned_at, record.drained_at);
+        drop(state);
+        if !record.is_referred_to {
+            shared.handles.store(0, Ordering::Release);
+            shared.call_worker();
+            return None;
+        }
+        Some((shared, record.duty.map(ByteBuf::into_vec)))
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.id
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Guarded> {
@@ -511,5 +559,46 @@ impl Member for Shared {
 
     fn status(&self, now: Time) -> Option<ConnectionStatus> {
         Some(self.status_at(now))
+    }
+
+    fn is_held(&self) -> bool {
+        self.handles.load(Ordering::Acquire) > 0 && self.lock().duty.is_none()
+    }
+
+    fn save(
+        &self,
+        place: &dyn Fn(&Arc<Socket>) -> Option<usize>,
+        descriptors: &mut Descriptors,
+        also: &BTreeSet<u32>,
+    ) -> Option<Vec<u8>> {
+        let mut state = self.lock();
+        let (goes_on, is_referred_to, duty) = match state.duty.as_ref().map(|duty| duty.save(descriptors)) {
+            Some(SavedDuty::Bytes(bytes)) => (true, true, Some(ByteBuf::from(bytes))),
+            Some(SavedDuty::Over) => (true, false, None),
+            Some(SavedDuty::Impossible) => (false, true, None),
+            None if self.handles.load(Ordering::Acquire) == 0 => (true, false, None),
+            None => (also.contains(&self.id), true, None),
+        };
+        let (true, Some(socket)) = (goes_on, place(&self.socket)) else {
+            state.connection.abort();
+            self.transmit(&mut state, sys::now());
+            return None;
+        };
+        let record = Record {
+            socket,
+            role: self.role,
+            local: self.local,
+            peer: self.peer,
+            peer_addresses: self.peer_addresses.clone(),
+            connection: &state.connection,
+            reach: &state.reach,
+            segment: state.segment,
+            is_referred_to,
+            duty,
+            orphaned_at: state.orphaned_at,
+            drained_at: state.drained_at,
+        };
+        // Nothing in it can fail to be written to memory.
+        rmp_serde::to_vec_named(&record).ok()
     }
 }

@@ -1,13 +1,14 @@
 //! Connections and links as told to people and to metrics.
 
 use ri2n::{Connection, Health, KeyId, LinkReport, StreamState, Time};
+use serde::{Deserialize, Serialize};
 use std::{
     net::{IpAddr, SocketAddr},
     time::Duration,
 };
 
 /// Which end of a connection this is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// It connected.
     Client,

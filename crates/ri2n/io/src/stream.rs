@@ -249,6 +249,12 @@ impl Stream {
         self.shared.call_worker();
     }
 
+    /// Its identifier at this end, which no other stream of this process has.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.shared.id()
+    }
+
     /// The peer: a server as it was named to [`Self::connect`], a client by its first address.
     #[must_use]
     pub fn peer_addr(&self) -> SocketAddr {

@@ -4,6 +4,7 @@
 
 use crate::duty::Seen;
 use ri2n::{Batch, Connection, Neighbour, Path, Precedence, Time};
+use serde::{Deserialize, Serialize};
 use std::{
     cell::RefCell,
     io,
@@ -180,14 +181,25 @@ impl Socket {
         socket.bound(address)
     }
 
+    /// One that the earlier program of this process bound.
+    pub(crate) fn resumed(fd: OwnedFd) -> io::Result<Self> {
+        let mut socket = Self::of(fd, false);
+        socket.local = socket.ask_local_addr()?;
+        socket.is_v6 = socket.local.is_ipv6();
+        Ok(socket)
+    }
+
     fn open(is_v6: bool) -> io::Result<Self> {
         let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
         // SAFETY: no pointers; the result is a new descriptor that nobody else owns.
         let fd =
             unsafe { OwnedFd::from_raw_fd(check(libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?) };
+        Ok(Self::of(fd, is_v6))
+    }
+
+    fn of(fd: OwnedFd, is_v6: bool) -> Self {
         let (is_stamped, expected) = (AtomicBool::new(false), AtomicUsize::new(MESSAGES_FEW));
-        let local = (Ipv4Addr::UNSPECIFIED, 0).into();
-        Ok(Self { fd, local, is_v6, is_stamped, expected })
+        Self { fd, local: (Ipv4Addr::UNSPECIFIED, 0).into(), is_v6, is_stamped, expected }
     }
 
     fn bound(mut self, address: SocketAddr) -> io::Result<Self> {
@@ -430,7 +442,7 @@ impl Socket {
 }
 
 /// Who cuts a run into datagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Segment {
     /// The system (UDP_SEGMENT).
     BySystem,

@@ -13,6 +13,7 @@
 use crate::{
     dispatch::{Kind, stretches},
     duty::Seen,
+    freeze,
     ids::{IdMap, IdSet},
     interfaces::{forget_local_addresses, local_addresses},
     member::{Look, Member},
@@ -113,8 +114,13 @@ pub fn connections() -> Vec<ConnectionStatus> {
 /// The worker whose turn it is to have another connection.
 pub(crate) fn any() -> io::Result<&'static Arc<Worker>> {
     static TURN: AtomicUsize = AtomicUsize::new(0);
+    numbered(TURN.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The worker of a number, modulo how many there may be.
+pub(crate) fn numbered(number: usize) -> io::Result<&'static Arc<Worker>> {
     let slots = slots();
-    let slot = &slots[TURN.fetch_add(1, Ordering::Relaxed) % slots.len()];
+    let slot = &slots[number % slots.len()];
     let worker = slot.get_or_init(|| Worker::start().map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)));
     worker.as_ref().map_err(|code| io::Error::from_raw_os_error(*code))
 }
@@ -129,8 +135,14 @@ fn slots() -> &'static [Slot] {
     })
 }
 
-fn started() -> impl Iterator<Item = &'static Arc<Worker>> {
+/// Those that have been needed so far.
+pub(crate) fn started() -> impl Iterator<Item = &'static Arc<Worker>> {
     slots().iter().filter_map(|slot| slot.get()?.as_ref().ok())
+}
+
+/// Wakes all workers. Returns how many there are.
+pub(crate) fn wake_all() -> usize {
+    started().inspect(|worker| worker.wake.set()).count()
 }
 
 impl Worker {
@@ -164,10 +176,32 @@ impl Worker {
             return Ok(socket.clone());
         }
         let socket = Arc::new(ports.bind()?);
-        let number = table.sockets.len() as u64;
-        self.epoll.add(socket.fd().as_raw_fd(), SOCKET | number, Watch::Readable)?;
+        self.watch_socket(&socket, table.sockets.len())?;
         table.sockets.push((ports.clone(), socket.clone()));
         Ok(socket)
+    }
+
+    /// Its sockets, in their order.
+    pub(crate) fn sockets(&self) -> Vec<(Ports, Arc<Socket>)> {
+        self.table().sockets.clone()
+    }
+
+    /// Takes in a socket of the earlier program of this process, from which it does not receive yet. Returns its number.
+    pub(crate) fn adopt(&self, ports: Ports, socket: Socket) -> (usize, Arc<Socket>) {
+        let socket = Arc::new(socket);
+        let mut table = self.table();
+        table.sockets.push((ports, socket.clone()));
+        (table.sockets.len() - 1, socket)
+    }
+
+    /// Receives from a socket that was adopted, from now on.
+    pub(crate) fn receive_from(&self, number: usize) -> io::Result<()> {
+        let socket = self.table().sockets.get(number).map(|(_, socket)| socket.clone());
+        socket.map_or(Ok(()), |socket| self.watch_socket(&socket, number))
+    }
+
+    fn watch_socket(&self, socket: &Socket, number: usize) -> io::Result<()> {
+        self.epoll.add(socket.fd().as_raw_fd(), SOCKET | number as u64, Watch::Readable)
     }
 
     /// Random bytes whose identifier nothing here has; it is kept until something is added that has it, or it is given back.
@@ -215,6 +249,17 @@ impl Worker {
     /// Has the thread call `serve` whenever a listener's socket is readable. `id` is no other listener's.
     pub(crate) fn add_listener(&self, id: u32, socket: BorrowedFd<'_>, serve: Serve) -> io::Result<()> {
         self.table().listeners.insert(id, serve);
+        self.go_on_listening(id, socket)
+    }
+
+    /// Has a listener's questions wait in its socket.
+    pub(crate) fn pause_listener(&self, socket: BorrowedFd<'_>) {
+        // One that is not watched is what is wanted.
+        let _ = self.epoll.remove(socket.as_raw_fd());
+    }
+
+    /// Answers them again.
+    pub(crate) fn go_on_listening(&self, id: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.epoll.add(socket.as_raw_fd(), LISTENER | u64::from(id), Watch::Readable)
     }
 
@@ -259,6 +304,7 @@ impl Worker {
             events.clear();
             self.epoll.wait(timeout, &mut events);
             self.next.store(0, Ordering::Relaxed);
+            freeze::park_if_frozen();
             let mut has_more = false;
             for (number, seen) in &events {
                 let which = *number as u32;
@@ -330,7 +376,7 @@ impl Worker {
         self.table().members.get(&id).map(|entry| entry.member.clone())
     }
 
-    fn members(&self) -> Vec<Arc<dyn Member>> {
+    pub(crate) fn members(&self) -> Vec<Arc<dyn Member>> {
         self.table().members.values().map(|entry| entry.member.clone()).collect()
     }
 

@@ -16,7 +16,9 @@ mod connect;
 mod dial;
 pub(crate) mod forward;
 mod greet;
+mod handover;
 mod held;
+mod identity;
 mod knock;
 mod life;
 mod listen;
@@ -35,7 +37,11 @@ use std::{
 
 use ri2n_session::{Answer, BrokerRequest, Operation, Token, Verdict};
 
-pub use self::life::{BrokerError, Catch, Served, Session, serve};
+pub use self::{
+    handover::{Earlier, FORMAT, Successor},
+    identity::Session,
+    life::{BrokerError, Catch, serve, serve_session},
+};
 use self::{
     listening::{Acceptor, Delivery},
     table::Table,

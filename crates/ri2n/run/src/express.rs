@@ -26,9 +26,10 @@ use nix::{
     sys::socket::{MsgFlags, recv, recvmsg, send, sendmsg},
 };
 use ri2n_express::{Block, Map, TICK};
-use ri2n_io::{Config, End, Time};
+use ri2n_io::{Config, Descriptors, End, Time};
+use serde::{Deserialize, Serialize};
 
-use crate::greeting::Offer;
+use crate::{greeting::Offer, saved::SavedExpress};
 
 /// Streams of a broker that can have early copies at a time, each of which takes a descriptor and a port.
 const STREAMS_MAX: usize = 256;
@@ -134,6 +135,35 @@ impl Express {
         Ok([file.as_fd(), self.socket.as_fd()])
     }
 
+    /// Writes it down.
+    ///
+    /// # Errors
+    /// If a descriptor is not open.
+    pub(crate) fn save(&self, descriptors: &mut Descriptors) -> io::Result<SavedExpress> {
+        Ok(SavedExpress {
+            socket: descriptors.keep(self.socket.as_fd())?,
+            token_in: self.token_in,
+            token_out: self.token_out,
+            memory: self.shared.get().map(|(_, file)| descriptors.keep(file.as_fd())).transpose()?,
+        })
+    }
+
+    /// Goes on with what the earlier program of this process had.
+    ///
+    /// # Errors
+    /// If a descriptor is not open, or the memory is laid out in another way.
+    pub(crate) fn resume(saved: SavedExpress) -> io::Result<Self> {
+        let shared = OnceLock::new();
+        if let Some(file) = saved.memory {
+            let file = file.take()?;
+            let map = Map::open(file.as_fd()).ok_or(io::ErrorKind::InvalidData)?;
+            let _ = shared.set((map, file));
+        }
+        let (socket, token_in, token_out) = (saved.socket.take()?.into(), saved.token_in, saved.token_out);
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { socket, token_in, token_out, shared, _counted: Counted })
+    }
+
     /// The program's end takes nothing any more: its next call shall find that out.
     pub(crate) fn close(&self) {
         if let Some(block) = self.block() {
@@ -165,7 +195,7 @@ pub(crate) enum Turn {
 }
 
 /// The pair's direction from the program, and how far it is.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Upward {
     total: u64,
     has_begun: bool,
@@ -242,7 +272,7 @@ impl Upward {
 }
 
 /// The pair's direction to the program, and how far it is.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Downward {
     total: u64,
     has_begun: bool,

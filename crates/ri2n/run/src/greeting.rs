@@ -14,6 +14,8 @@ use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
 };
 
+use serde::{Deserialize, Serialize};
+
 const MAGIC: [u8; 4] = *b"RI2G";
 const VERSION: u8 = 2;
 const ADDRESS_BYTES: usize = 1 + 2 + 16;
@@ -25,7 +27,7 @@ pub(crate) const GREETING_BYTES: usize = 5 + 2 * ADDRESS_BYTES + OFFER_BYTES;
 pub(crate) const WELCOME_BYTES: usize = 5 + 2 + OFFER_BYTES;
 
 /// What the client says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Greeting {
     pub(crate) source: SocketAddr,
     pub(crate) target: SocketAddr,
@@ -33,7 +35,7 @@ pub(crate) struct Greeting {
 }
 
 /// Where an end takes early copies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Offer {
     pub(crate) port: u16,
     pub(crate) token: u64,

@@ -13,6 +13,7 @@ use std::{
 };
 
 use ri2n_io::{ConnectError, Fallback};
+use serde::{Deserialize, Serialize};
 
 use crate::sockets;
 
@@ -22,7 +23,7 @@ const ENTRIES_MAX: usize = 1024;
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// Why a connection to another machine is not RI2N.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Why {
     /// The destination is in none of the networks that RI2N is tried in.
     OtherNetwork,
@@ -109,7 +110,7 @@ impl fmt::Display for Why {
 }
 
 /// Connections to one peer that are not RI2N for one reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The peer; unspecified: many peers.
     pub peer: IpAddr,
@@ -194,6 +195,13 @@ impl Ledger {
         self.lock().entries.iter().map(entry).collect()
     }
 
+    /// Begins with the counts of an earlier program of this process.
+    pub(crate) fn resume(&self, entries: Vec<Entry>) {
+        let counts =
+            |entry: Entry| ((entry.peer, entry.why), Counts { plain: entry.plain, refused: entry.refused, told: None });
+        self.lock().entries = entries.into_iter().map(counts).collect();
+    }
+
     /// Clients of plain TCP that are connected now, by port; nothing if the kernel does not tell. It looks through all connections
     /// of this network namespace.
     #[must_use]
@@ -244,6 +252,9 @@ mod tests {
         };
         assert!(told(now) && !told(now) && !told(now + TOLD_EVERY / 2) && told(now + TOLD_EVERY));
         assert_eq!(ledger.entries(), [Entry { peer: peer(1).ip(), why: Why::KeysDiffer, plain: 0, refused: 4 }]);
+        let later = Ledger::default();
+        later.resume(ledger.entries());
+        assert_eq!(later.entries(), ledger.entries());
     }
 
     #[test]

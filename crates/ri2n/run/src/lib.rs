@@ -32,4 +32,5 @@ mod plain;
 mod pool;
 mod redirect;
 mod relay;
+mod saved;
 mod sockets;

@@ -43,6 +43,11 @@ impl ControlSocket {
         Ok(Self(control))
     }
 
+    /// One that the earlier program of this process bound.
+    pub(crate) fn resumed(control: OwnedFd) -> Self {
+        Self(control)
+    }
+
     pub(crate) fn accept(&self) -> io::Result<Line> {
         let line = accept4(self.0.as_raw_fd(), SockFlag::SOCK_CLOEXEC)?;
         // SAFETY: the kernel has just given this descriptor to us.

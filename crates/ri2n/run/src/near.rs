@@ -11,9 +11,12 @@ use std::{
 };
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use ri2n_io::CloseReason;
+use ri2n_io::{CloseReason, Descriptors};
 
-use crate::express::Express;
+use crate::{
+    express::Express,
+    saved::{Kept, SavedOwner, SavedProgram},
+};
 
 /// The end toward the program.
 pub(crate) enum Near {
@@ -39,6 +42,8 @@ pub(crate) trait Owner: Send + Sync {
     fn failed(&self, errno: i32);
     /// Whether closing is to reset the peer instead of delivering what was written.
     fn resets_when_closed(&self) -> bool;
+    /// What the program has set, written down.
+    fn save(&self) -> Option<SavedOwner>;
 }
 
 impl Program {
@@ -87,6 +92,20 @@ impl Near {
         }
         let mut polled = [PollFd::new(program.pair().as_fd(), PollFlags::empty())];
         poll(&mut polled, PollTimeout::ZERO).is_ok() && polled[0].any() == Some(true)
+    }
+
+    /// Writes a program's end down, both directions of which have not ended, and what lives as long as it.
+    pub(crate) fn save(&self, kept: &dyn Kept, descriptors: &mut Descriptors) -> Option<SavedProgram> {
+        let Self::Pair(program) = self else { return None };
+        Some(SavedProgram {
+            pair: descriptors.keep(program.pair.as_ref()?.as_fd()).ok()?,
+            express: match &program.express {
+                Some(express) => Some(express.save(descriptors).ok()?),
+                None => None,
+            },
+            owner: program.owner.save()?,
+            kept: kept.save(descriptors)?,
+        })
     }
 
     /// Ends both directions at once, for a reason that the program is to be told.

@@ -12,12 +12,14 @@
 
 use std::{io, net::TcpStream, os::fd::BorrowedFd, time::Duration};
 
-use ri2n_io::{CloseReason, Duty, End, Seen, Stream, Then, Time};
+use ri2n_io::{CloseReason, Descriptors, Duty, End, SavedDuty, Seen, Stream, Then, Time};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     express::{Downward, Turn, Upward},
     near::Near,
     plain,
+    saved::{Kept, SavedProgram},
 };
 
 /// Bytes carried in each direction before other streams have their turn.
@@ -43,43 +45,56 @@ pub(crate) enum Far {
 ///
 /// # Errors
 /// If the descriptor cannot be watched, or no thread can be had for plain TCP.
-pub(crate) fn start<K: Send + 'static>(near: Near, far: Far, kept: K) -> io::Result<()> {
+pub(crate) fn start<K: Kept>(near: Near, far: Far, kept: K) -> io::Result<()> {
     let stream = match far {
         Far::Ri2n(stream) => stream,
         Far::Tcp(tcp) => return plain::start(near, tcp, kept),
     };
-    stream.give(Box::new(Relay {
-        near,
-        up: Upward::default(),
-        down: Downward::default(),
-        is_up_through: false,
-        is_down_through: false,
-        is_readable: false,
-        is_writable: true,
-        has_ended: false,
-        phase: Phase::Carrying,
-        _kept: kept,
-    }))
+    resume(near, stream, Progress::default(), kept)
+}
+
+/// Goes on with a relay of the earlier program of this process.
+///
+/// # Errors
+/// If the descriptor cannot be watched.
+pub(crate) fn resume<K: Kept>(near: Near, stream: Stream, progress: Progress, kept: K) -> io::Result<()> {
+    // Whatever the descriptor is ready for besides is told when it begins to be watched.
+    let (is_readable, is_writable, has_ended) = (false, true, false);
+    stream.give(Box::new(Relay { near, progress, is_readable, is_writable, has_ended, kept }))
 }
 
 struct Relay<K> {
     near: Near,
-    up: Upward,
-    down: Downward,
-    is_up_through: bool,
-    is_down_through: bool,
+    progress: Progress,
     /// What the descriptor is ready for, as far as is known,
     is_readable: bool,
     is_writable: bool,
     /// and whether an end is behind what can be read.
     has_ended: bool,
-    phase: Phase,
-    _kept: K,
+    kept: K,
 }
 
 /// How far a relay is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Progress {
+    up: Upward,
+    down: Downward,
+    is_up_through: bool,
+    is_down_through: bool,
+    phase: Phase,
+}
+
+/// A relay, written down.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SavedRelay {
+    pub(crate) program: SavedProgram,
+    pub(crate) progress: Progress,
+}
+
+/// What a relay does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Phase {
+    #[default]
     Carrying,
     /// The program has closed without reading to the end: the peer is reset once it has what was written.
     LastWords(Time),
@@ -95,13 +110,13 @@ impl Phase {
     }
 }
 
-impl<K: Send> Duty for Relay<K> {
+impl<K: Kept> Duty for Relay<K> {
     fn near(&self) -> BorrowedFd<'_> {
         self.near.descriptor()
     }
 
     fn waits_for_room(&self) -> bool {
-        !self.is_writable && !self.is_down_through && self.phase == Phase::Carrying
+        !self.is_writable && !self.progress.is_down_through && self.progress.phase == Phase::Carrying
     }
 
     fn run(&mut self, end: &mut End<'_>, seen: Seen) -> Then {
@@ -110,29 +125,39 @@ impl<K: Send> Duty for Relay<K> {
         self.has_ended |= seen.ended;
         let now = end.now();
         let mut then = Then::Wait;
-        if self.phase == Phase::Carrying {
+        if self.progress.phase == Phase::Carrying {
             then = self.carry(end);
         }
-        if let Phase::LastWords(until) = self.phase {
+        if let Phase::LastWords(until) = self.progress.phase {
             self.carry_up(end);
             if !end.is_flushed() && end.closed().is_none() && now < until {
                 return Then::At(until);
             }
             end.reset();
             self.near.close();
-            self.phase = Phase::time_wait(now);
+            self.progress.phase = Phase::time_wait(now);
         }
-        if let Phase::Lingering(until) = self.phase {
+        if let Phase::Lingering(until) = self.progress.phase {
             if !end.is_flushed() && end.closed().is_none() && now < until {
                 return Then::At(until);
             }
-            self.phase = Phase::time_wait(now);
+            self.progress.phase = Phase::time_wait(now);
         }
-        match self.phase {
+        match self.progress.phase {
             Phase::TimeWait(until) if now < until => Then::At(until),
             Phase::TimeWait(_) => Then::Done,
             _ => then,
         }
+    }
+
+    fn save(&self, descriptors: &mut Descriptors) -> SavedDuty {
+        if matches!(self.progress.phase, Phase::Lingering(_) | Phase::TimeWait(_)) {
+            return SavedDuty::Over;
+        }
+        let program = self.near.save(&self.kept, descriptors);
+        let saved = program.map(|program| SavedRelay { program, progress: self.progress.clone() });
+        let bytes = saved.and_then(|saved| rmp_serde::to_vec_named(&saved).ok());
+        bytes.map_or(SavedDuty::Impossible, SavedDuty::Bytes)
     }
 }
 
@@ -141,20 +166,20 @@ impl<K> Relay<K> {
         let more_up = self.carry_up(end);
         let more_down = self.carry_down(end);
         let now = end.now();
-        if self.phase != Phase::Carrying {
+        if self.progress.phase != Phase::Carrying {
             return Then::Again;
         }
         if let Some(reason) = end.closed() {
             // What arrived before is the program's, if it takes it.
-            if self.is_down_through || end.peek().0.is_empty() || reason == CloseReason::Aborted {
+            if self.progress.is_down_through || end.peek().0.is_empty() || reason == CloseReason::Aborted {
                 self.near.fail(reason);
-                self.phase = Phase::time_wait(now);
+                self.progress.phase = Phase::time_wait(now);
             }
-        } else if self.is_up_through && self.is_down_through {
+        } else if self.progress.is_up_through && self.progress.is_down_through {
             self.near.hang_up();
-            self.phase = Phase::Lingering(now + LINGER_MAX);
+            self.progress.phase = Phase::Lingering(now + LINGER_MAX);
         }
-        match self.up.next_tick(now, self.near.express()) {
+        match self.progress.up.next_tick(now, self.near.express()) {
             _ if more_up || more_down => Then::Again,
             Some(tick) => Then::At(tick),
             None => Then::Wait,
@@ -164,12 +189,12 @@ impl<K> Relay<K> {
     /// Takes what the program has written. Returns whether there may be more.
     fn carry_up(&mut self, end: &mut End<'_>) -> bool {
         let mut carried = 0;
-        while !self.is_up_through && end.closed().is_none() {
+        while !self.progress.is_up_through && end.closed().is_none() {
             // A ring may hold bytes of which the descriptor tells nothing.
             if !self.is_readable && !self.near.has_ring() {
                 return false;
             }
-            match self.up.take(end, self.near.descriptor(), self.near.express()) {
+            match self.progress.up.take(end, self.near.descriptor(), self.near.express()) {
                 Ok(Turn::Bytes(count)) => carried += count,
                 Ok(Turn::Last(_)) if !self.has_ended => {
                     self.is_readable = false;
@@ -182,12 +207,12 @@ impl<K> Relay<K> {
                     return false;
                 }
                 Ok(Turn::End) => {
-                    self.is_up_through = true;
+                    self.progress.is_up_through = true;
                     if self.near.resets_when_closed() { end.reset() } else { end.finish() }
                 }
                 Err(_) => {
                     // The program closed with data unread.
-                    self.is_up_through = true;
+                    self.progress.is_up_through = true;
                     end.reset();
                 }
             }
@@ -201,22 +226,22 @@ impl<K> Relay<K> {
     /// Gives the program what arrived. Returns whether there may be more.
     fn carry_down(&mut self, end: &mut End<'_>) -> bool {
         let mut carried = 0;
-        while !self.is_down_through && self.is_writable {
-            match self.down.give(end, self.near.descriptor(), self.near.express()) {
+        while !self.progress.is_down_through && self.is_writable {
+            match self.progress.down.give(end, self.near.descriptor(), self.near.express()) {
                 Ok(Turn::Bytes(count) | Turn::Last(count)) => carried += count,
                 Ok(Turn::Nothing) => {
                     self.is_writable = end.peek().0.is_empty();
                     return false;
                 }
                 Ok(Turn::End) => {
-                    self.is_down_through = true;
-                    if !self.is_up_through {
+                    self.progress.is_down_through = true;
+                    if !self.progress.is_up_through {
                         self.near.finish();
                     }
                 }
                 Err(_) => {
-                    self.is_down_through = true;
-                    self.phase = Phase::LastWords(end.now() + LAST_WORDS);
+                    self.progress.is_down_through = true;
+                    self.progress.phase = Phase::LastWords(end.now() + LAST_WORDS);
                 }
             }
             if carried >= TURN_BYTES {

@@ -20,6 +20,8 @@ use nix::{
     unistd::{Group, fchown},
 };
 
+use ri2n_io::{Descriptors, SavedDescriptor};
+
 use crate::broker::Session;
 
 /// Why a session cannot be served or joined.
@@ -109,12 +111,34 @@ impl SharedSession {
         Ok(claimed)
     }
 
+    /// Writes down that it is taken, for the program that this process becomes.
+    ///
+    /// # Errors
+    /// If the file is not open.
+    pub(crate) fn save(&self, descriptors: &mut Descriptors) -> io::Result<SavedDescriptor> {
+        descriptors.keep(self.file.as_fd())
+    }
+
+    /// Keeps a session that the earlier program of this process took.
+    ///
+    /// # Errors
+    /// If its file is not open, or no longer locked.
+    pub fn resume(path: &Path, saved: SavedDescriptor) -> Result<Self, SharedSessionError> {
+        let failed = |source| SharedSessionError::File { path: path.to_owned(), source };
+        let file = File::from(saved.take().map_err(failed)?);
+        // The lock is the open file's, whoever asks for it again.
+        let locked = Flock::lock(file, FlockArg::LockExclusiveNonblock);
+        let file = locked.map_err(|(_, errno)| failed(errno.into()))?;
+        Ok(Self { path: path.to_owned(), file })
+    }
+
     /// Lets programs join from now on.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn open(&mut self, session: &Session) -> io::Result<()> {
         self.file.rewind()?;
+        self.file.set_len(0)?;
         self.file.write_all(format!("{}\n", session.variable).as_bytes())
     }
 }

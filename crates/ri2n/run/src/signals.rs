@@ -1,4 +1,4 @@
-//! The signals that end a broker or a proxy: held back, so that what they made can be cleaned up.
+//! The signals that end a broker or a proxy, held back so that what they made can be cleaned up; and the one that has a broker hand over.
 
 use std::io;
 
@@ -9,8 +9,13 @@ use nix::sys::signal::{SigSet, Signal};
 /// # Errors
 /// If the kernel refuses.
 pub fn hold() -> io::Result<()> {
-    Ok(ends().thread_block()?)
+    let mut all = ends();
+    all.add(HANDS_OVER);
+    Ok(all.thread_block()?)
 }
+
+/// Has the broker of a session hand over to the installed program.
+pub(crate) const HANDS_OVER: Signal = Signal::SIGUSR2;
 
 /// SIGTERM, SIGINT and SIGHUP.
 pub(crate) fn ends() -> SigSet {

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use nix::unistd::Pid;
 use ri2n_io::Fallback;
 use ri2n_run::{
-    broker::{self, Catch, Served, Session, Settings},
+    broker::{self, Catch, Earlier, Session, Settings, Successor},
     launch::{self, LaunchError},
     ledger::{Entry, Ledger},
     networks::{Networks, Prefix},
@@ -69,15 +69,16 @@ pub(crate) enum CatchBy {
 
 /// Serve all programs that join by `ri2n run --session NAME`: one broker for a service, a job, a user or a machine.
 ///
-/// The broker runs until it receives SIGTERM or SIGINT; its streams end with it. Programs of one session trust each other. Only programs of the same
-/// user can join, unless --group names a group.
+/// The broker runs until it receives SIGTERM or SIGINT; its streams end with it. On SIGUSR2 it becomes the program that is installed by
+/// then, with the settings of then, and its streams go on. Programs of one session trust each other. Only programs of the same user can
+/// join, unless --group names a group.
 #[derive(Args, Debug)]
 #[command(after_help = "Example: ri2n broker --session cluster &\n         ri2n run --session cluster -- iperf3 -s")]
 pub(crate) struct Broker {
     #[command(flatten)]
     options: Options,
     /// The session's name, whose file is in the runtime directory, or the path of a file.
-    #[arg(long, value_name = "NAME", required_unless_present = "process")]
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["process", "reads_handover"])]
     session: Option<String>,
     /// Also let members of this group join.
     #[arg(long, value_name = "GROUP", requires = "session")]
@@ -88,7 +89,13 @@ pub(crate) struct Broker {
     /// How that process's connections are caught.
     #[arg(long, hide = true, conflicts_with = "session")]
     catch: Option<CatchBy>,
+    /// Say by the exit code whether this program goes on with the streams of one that writes them in this form.
+    #[arg(long, hide = true, value_name = "FORM")]
+    reads_handover: Option<u32>,
 }
+
+/// The words by which a program is asked for its `reads_handover`.
+const READS_HANDOVER: &[&str] = &["broker", "--reads-handover"];
 
 pub(crate) fn run(args: &Run) -> Result<ExitCode> {
     let (program, arguments) = args.program.split_first().context("no program is named")?;
@@ -116,6 +123,9 @@ pub(crate) fn run(args: &Run) -> Result<ExitCode> {
 }
 
 pub(crate) fn broker(args: &Broker) -> Result<ExitCode> {
+    if let Some(form) = args.reads_handover {
+        return Ok(if form == broker::FORMAT { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
     let settings = args.options.settings()?;
     match (&args.session, args.process.zip(args.catch)) {
         (Some(name), _) => serve_session(name, args.group.as_deref(), settings)?,
@@ -124,7 +134,7 @@ pub(crate) fn broker(args: &Broker) -> Result<ExitCode> {
             signals::hold()?;
             // One without a status still serves.
             let _status = serve_status(&format!("ri2n run, process {process}"), &settings);
-            broker::serve(settings, Served::Program(Pid::from_raw(process), catch.into()), launch::tell)?;
+            broker::serve(settings, (Pid::from_raw(process), catch.into()), launch::tell)?;
         }
         // The command line has been checked for that.
         (None, None) => {}
@@ -135,14 +145,20 @@ pub(crate) fn broker(args: &Broker) -> Result<ExitCode> {
 fn serve_session(name: &str, group: Option<&str>, settings: Settings) -> Result<()> {
     signals::hold()?;
     let path = shared_session::place(name, &ri2n_status::directory());
-    let mut session = SharedSession::claim(&path, group)?;
+    let mut earlier = Earlier::read().context("go on with the earlier program's streams")?;
+    let session = match earlier.as_mut().and_then(Earlier::take_session) {
+        Some(saved) => SharedSession::resume(&path, saved)?,
+        None => SharedSession::claim(&path, group)?,
+    };
+    let successor = Successor { program: launch::own_path()?, reads: READS_HANDOVER, session };
     let _status = serve_status(&format!("ri2n broker, session {name}"), &settings);
-    broker::serve(settings, Served::Anyone, |told| {
-        session.open(told)?;
-        eprintln!("ri2n: programs join by `ri2n run --session {name} -- PROGRAM` ({})", path.display());
+    let is_first = earlier.is_none();
+    broker::serve_session(settings, successor, earlier, || {
+        if is_first {
+            eprintln!("ri2n: programs join by `ri2n run --session {name} -- PROGRAM` ({})", path.display());
+        }
         // Only systemd listens, if it has started this.
         let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
-        Ok(())
     })?;
     Ok(())
 }

@@ -27,6 +27,7 @@ use crate::{
         packet::{NARROW_WINDOW_MAX, Width},
     },
 };
+use serde::{Deserialize, Serialize};
 use std::{
     net::{IpAddr, SocketAddr},
     time::Duration,
@@ -79,7 +80,7 @@ impl Default for Settings {
 }
 
 /// How long a connection bears what a program asked not to wait for; beyond, it ends as an outage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patience {
     /// Something written that is not acknowledged, and nothing else that is.
     pub unacknowledged: Option<Duration>,
@@ -88,7 +89,7 @@ pub struct Patience {
 }
 
 /// Why a connection ended before its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CloseReason {
     /// The peer aborted it, or its port is closed.
     Reset,
@@ -156,7 +157,7 @@ impl LinkTerms {
 }
 
 /// Which end of a connection this is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Role {
     /// Opens links.
     Client,
@@ -165,7 +166,7 @@ pub(crate) enum Role {
 }
 
 /// This end's half of closing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Fin {
     Open,
     Due,
@@ -191,7 +192,7 @@ pub(crate) struct Agreement {
 }
 
 /// One end of a connection.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Connection {
     role: Role,
     local_token: u64,
@@ -219,8 +220,10 @@ pub struct Connection {
     unreachable: u32,
 
     /// Kept for its memory: control frames of a packet being written.
+    #[serde(skip)]
     scratch: Vec<u8>,
     /// The same: what an encrypted packet hid.
+    #[serde(skip)]
     opened: Vec<u8>,
 
     /// Whether a link may want to send an answer, a probe or a size.
@@ -262,7 +265,7 @@ pub struct Connection {
 }
 
 /// Whether the application still wants what arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Reads {
     Wanted,
     Discarded,

@@ -14,6 +14,7 @@ use crate::{
         packet::{self, End, Header},
     },
 };
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::{net::SocketAddr, ops::Range, time::Duration};
 
@@ -492,7 +493,7 @@ impl Connection {
 }
 
 /// Arrivals on all links, counted over a millisecond or so.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Arrivals {
     count: u32,
     since: Time,

@@ -6,6 +6,7 @@ use super::{
     put_varint,
 };
 use crate::{ENTROPIES, LINKS_MAX, RangeSet};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -23,7 +24,7 @@ const ADDRESS: u8 = 7;
 const LINK_BY_PORT: u8 = 8;
 
 /// What arrived on one link.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkAck {
     /// Index of the link.
     pub link: u8,
@@ -34,7 +35,7 @@ pub struct LinkAck {
 }
 
 /// What arrived on all links, and what there is room for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ack {
     /// Every stream byte below arrived.
     pub received: u64,
@@ -45,7 +46,7 @@ pub struct Ack {
 }
 
 /// One control frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Control {
     /// What arrived.
     Ack(Ack),

@@ -9,6 +9,7 @@
 
 use super::{DATAGRAM_MIN, Malformed, Reader, VERSION, put_varint};
 use crate::{LINKS_MAX, key::KeyId};
+use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Length of a HELLO, which COOKIE and REFUSE do not pass.
@@ -41,7 +42,7 @@ const _: () = assert!(10 + 1 + ADDRESSES_MAX * 21 + 1 + FIRST_BYTES_MAX <= OPEN_
 pub(crate) const ACCEPT_PAYLOAD_MAX: usize = OPEN_LEN - 14 - Sealed::OVERHEAD;
 
 /// An address that an end can be reached at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
     /// The address.
     pub ip: IpAddr,

@@ -15,6 +15,7 @@
 //! packet that was delayed by more than a window fails instead of landing at another offset, at no cost in bytes.
 
 use super::{Malformed, Reader};
+use serde::{Deserialize, Serialize};
 
 /// Most bytes from a datagram's start to its data, without control frames.
 pub const HEADER_MAX: usize = 1 + 8 + 4 + 5;
@@ -29,7 +30,7 @@ const CONTROL: u8 = 0x08;
 const LINK: u8 = 0x07;
 
 /// How many bytes numbers take, agreed by the windows in the handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Width {
     /// 16-bit packet numbers, 24-bit offsets.
     Narrow,
@@ -54,7 +55,7 @@ impl Width {
 }
 
 /// Whether the data of a packet end the stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     /// More may follow.
     Open,

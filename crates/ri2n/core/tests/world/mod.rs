@@ -13,6 +13,7 @@ use ri2n::{
     handshake::{Client, Privacy, Protection, Response, Server, Terms},
     wire::handshake::Address,
 };
+use serde::{Serialize, de::DeserializeOwned};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet, BinaryHeap},
@@ -269,6 +270,15 @@ pub(crate) struct World {
     pub(crate) neighbours: Option<BTreeMap<(bool, u8), PathKnowledge>>,
     /// Nodes whose connection had data waiting when they last acted.
     backlogged: BTreeSet<usize>,
+    /// Draws the moments at which what a node knows is written down and read back, as where a process hands it to its successor;
+    /// without, there are none.
+    pub(crate) handovers: Option<Chance>,
+}
+
+/// What comes of a value that is written down and read back.
+fn written_and_read<T: Serialize + DeserializeOwned>(value: &T) -> T {
+    let bytes = rmp_serde::to_vec_named(value).expect("it can be written");
+    rmp_serde::from_slice(&bytes).expect("it can be read")
 }
 
 pub(crate) fn ip(node: usize, link: usize) -> IpAddr {
@@ -298,6 +308,7 @@ impl World {
             taken: 0,
             neighbours: None,
             backlogged: BTreeSet::new(),
+            handovers: None,
         }
     }
 
@@ -640,7 +651,19 @@ impl World {
     }
 
     /// Has a node do all that it can now.
+    fn hand_over(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        node.connection = node.connection.as_ref().map(written_and_read);
+        if let Some(server) = &mut node.server {
+            *server = written_and_read(server);
+            server.set_protection(self.protection.clone());
+        }
+    }
+
     pub(crate) fn act(&mut self, index: usize) {
+        if self.handovers.as_mut().is_some_and(|chance| chance.happens(0.05)) {
+            self.hand_over(index);
+        }
         let now = self.now;
         let neighbours = Neighbours {
             connections: self.nodes.len() / 2,

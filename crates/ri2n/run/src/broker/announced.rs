@@ -3,17 +3,20 @@
 use std::{
     io,
     net::{Shutdown, SocketAddr},
+    os::fd::AsFd,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use ri2n_io::Stream;
+use ri2n_io::{Descriptors, SavedDescriptor, Stream};
+use serde::{Deserialize, Serialize};
 use socket2::Socket;
 
 use super::{greet::answer, held::Held};
 use crate::{
     express::Express,
     greeting::{Greeting, Offer},
+    saved::SavedExpress,
 };
 
 /// A stream whose knock is in a program's queue.
@@ -25,6 +28,53 @@ pub(super) struct Announced {
     pub(super) express: Option<Arc<Express>>,
     pub(super) since: Instant,
     pub(super) held: Held,
+}
+
+/// The same, written down.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SavedAnnounced {
+    greeting: Greeting,
+    listener: SocketAddr,
+    socket: SavedDescriptor,
+    from: SocketAddr,
+    /// Which stream it is ([`Stream::id`]).
+    pub(super) stream: u32,
+    offer: Option<Offer>,
+    step: Step,
+    express: Option<SavedExpress>,
+}
+
+/// Nothing becomes of a knock as long as it lives.
+pub(super) struct Stopped<'a>(MutexGuard<'a, Progress>);
+
+impl Announced {
+    /// Writes it down. Nothing has become of it since it was stopped.
+    ///
+    /// # Errors
+    /// If a descriptor is not open.
+    pub(super) fn save(&self, stopped: &Stopped<'_>, descriptors: &mut Descriptors) -> io::Result<SavedAnnounced> {
+        Ok(SavedAnnounced {
+            greeting: self.greeting,
+            listener: self.listener,
+            socket: descriptors.keep(self.knock.socket.as_fd())?,
+            from: self.knock.from,
+            stream: self.knock.stream.id(),
+            offer: self.knock.offer,
+            step: stopped.0.step,
+            express: self.express.as_ref().map(|express| express.save(descriptors)).transpose()?,
+        })
+    }
+
+    /// Goes on with what the earlier program of this process had announced.
+    ///
+    /// # Errors
+    /// If a descriptor is not open.
+    pub(super) fn resume(saved: SavedAnnounced, stream: Stream, held: Held) -> io::Result<Self> {
+        let express = saved.express.map(Express::resume).transpose()?.map(Arc::new);
+        let knock = Knock::at_step(saved.socket.take()?.into(), saved.from, stream, saved.offer, saved.step);
+        let (greeting, listener, since) = (saved.greeting, saved.listener, Instant::now());
+        Ok(Self { greeting, listener, knock: Arc::new(knock), express, since, held })
+    }
 }
 
 /// A knock and its stream, which the program claims on one thread while another tells the peer.
@@ -39,13 +89,13 @@ pub(super) struct Knock {
 }
 
 #[derive(Clone, Copy)]
-struct Progress {
+pub(super) struct Progress {
     step: Step,
     /// A thread waits for what becomes of it.
     is_watched: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Step {
     Knocked,
     /// The peer has been told that it is welcome,
@@ -58,8 +108,17 @@ pub(super) enum Step {
 
 impl Knock {
     pub(super) fn new(socket: Socket, from: SocketAddr, stream: Stream, offer: Option<Offer>) -> Self {
-        let progress = Progress { step: Step::Knocked, is_watched: false };
+        Self::at_step(socket, from, stream, offer, Step::Knocked)
+    }
+
+    fn at_step(socket: Socket, from: SocketAddr, stream: Stream, offer: Option<Offer>, step: Step) -> Self {
+        let progress = Progress { step, is_watched: false };
         Self { socket, from, stream, offer, progress: Mutex::new(progress) }
+    }
+
+    /// Has whoever would do something with it wait.
+    pub(super) fn stop(&self) -> Stopped<'_> {
+        Stopped(self.lock())
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {

@@ -91,6 +91,11 @@ impl Asking {
         Ok(())
     }
 
+    /// The lines of all programs.
+    pub(super) fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.lines.values().map(|known| &known.line)
+    }
+
     /// Waits until something is ready, for this long at most.
     ///
     /// # Errors

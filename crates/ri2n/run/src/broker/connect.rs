@@ -152,7 +152,7 @@ impl Attempt {
                 question.answer(&self.answer(Verdict::Ready), &[theirs.as_fd()])?;
                 drop(theirs);
                 let near = Near::Pair(Program { pair: Some(ours), express, owner: Box::new(self.tuning) });
-                relay::start(near, Far::Ri2n(stream), (held, self.port.settle()))
+                relay::start(near, Far::Ri2n(stream), (held, Some(self.port.settle())))
             }
         }
     }
@@ -189,7 +189,7 @@ impl Attempt {
                 match pair::stands(&mut ours, theirs) {
                     Ok(()) => {
                         let near = Near::Pair(Program { pair: Some(ours), express, owner: Box::new(self.tuning) });
-                        return relay::start(near, far, (held, self.port.settle()));
+                        return relay::start(near, far, (held, Some(self.port.settle())));
                     }
                     Err(error) => error,
                 }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use ri2n_io::Descriptors;
+
 use super::Broker;
+use crate::saved::{Kept, SavedKept};
 
 /// Counts a stream as long as it lives.
 pub(super) struct Held(Arc<Broker>);
@@ -11,6 +14,12 @@ impl Held {
     /// Of a stream that the table has counted already.
     pub(super) fn new(broker: Arc<Broker>) -> Self {
         Self(broker)
+    }
+}
+
+impl Kept for Held {
+    fn save(&self, _descriptors: &mut Descriptors) -> Option<SavedKept> {
+        Some(SavedKept { port: None })
     }
 }
 

@@ -3,7 +3,7 @@
 //! A broker serves the process that becomes the program, and everything that descends from it. It ends when that process has
 //! exited, no stream is left, no program listens, and none of the session is left that could ask. What it made goes
 //! with it: the control socket is abstract, the eBPF programs are held by their owner, the control group is removed. A broker
-//! that programs join ends only by a signal.
+//! that programs join ends only by a signal, or becomes its successor (`handover.rs`).
 //!
 //! Of a session one process is waited for at a time: the program, and when that has ended any other that is left. All processes of the
 //! machine are looked through only to find it.
@@ -13,22 +13,30 @@ use std::{
     io::{self, Write},
     net::{Ipv4Addr, Ipv6Addr, TcpListener},
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
-    sync::{Arc, Condvar, Mutex},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
 use nix::{
-    sys::signalfd::{SfdFlags, SignalFd},
+    sys::{
+        signal::SigSet,
+        signalfd::{SfdFlags, SignalFd},
+    },
     unistd::{Pid, setsid},
 };
-use ri2n_io::Fallback;
-use ri2n_session::{BROKER_VARIABLE, Policy, Token, broker_value};
+use ri2n_session::BROKER_VARIABLE;
 
-use super::{Broker, Settings, answer_question, asking::Asking, connect, knock, listen, warn};
+use super::{
+    Broker, Settings, answer_question,
+    asking::Asking,
+    connect,
+    handover::{self, Earlier, Successor},
+    identity::{self, Identity, Session},
+    knock, listen, warn,
+};
 use crate::{
     line::ControlSocket,
-    pool::ThreadPool,
     redirect::{Redirect, RedirectError},
     signals, sockets,
 };
@@ -53,22 +61,6 @@ pub enum Catch {
     Redirect,
 }
 
-/// Whom a broker serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
-    /// The process that becomes the program, and all that descend from it.
-    Program(Pid, Catch),
-    /// Whoever joins, by the preload library.
-    Anyone,
-}
-
-/// What a broker tells the one who started it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Session {
-    /// The value of [`BROKER_VARIABLE`].
-    pub variable: String,
-}
-
 /// Why a broker cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub enum BrokerError {
@@ -85,57 +77,33 @@ pub enum BrokerError {
     Redirect(#[from] RedirectError),
 }
 
-/// Serves until the session is over. [`signals::hold`] comes first. `began` is called once everything is ready, before which the program must not
-/// start.
+/// Serves the process that becomes a program, and all that descend from it, until the session is over. [`signals::hold`] comes first.
+/// `began` is called once everything is ready, before which the program must not start.
 ///
 /// # Errors
 /// If the broker cannot begin, or the kernel refuses to wait.
 pub fn serve(
     settings: Settings,
-    served: Served,
+    (program, catch): (Pid, Catch),
     began: impl FnOnce(&Session) -> io::Result<()>,
 ) -> Result<(), BrokerError> {
-    let step = |step| move |source| BrokerError::Step { step, source };
-    raise_descriptor_limit();
-    let signals = catch_signals().map_err(step("catch signals"))?;
-    let (program, catch) = match served {
-        Served::Program(program, catch) => (Some(program), catch),
-        Served::Anyone => (None, Catch::Preload),
-    };
-    if program.is_some() {
-        // Signals of the terminal are the program's; it may be that we lead a session already.
-        let _ = setsid();
-    }
-    // Before any thread starts: a connection passes three of them.
-    ri2n_io::request_short_slices();
-    ri2n_io::raise_priority();
-    let watched = program.map(open_process).transpose().map_err(step("watch the program"))?;
-    let (session, token) = (random().map_err(step("draw a token"))?, random().map_err(step("draw a token"))?);
-    let (session, token) = ((session as u64), Token(token.to_ne_bytes()));
-    let name = format!("ri2n-{}-{session:016x}", std::process::id());
-    let control = ControlSocket::bind(&name).map_err(step("bind the control socket"))?;
+    // Signals of the terminal are the program's; it may be that we lead a session already.
+    let _ = setsid();
+    prepare_process();
+    let signals = catch_signals(&signals::ends()).map_err(step("catch signals"))?;
+    let watched = open_process(program).map_err(step("watch the program"))?;
+    let identity = Identity::draw().map_err(step("draw a token"))?;
+    let control = ControlSocket::bind(&identity.name).map_err(step("bind the control socket"))?;
     let proxies = if catch == Catch::Redirect { proxy_ports().map_err(step("bind the proxy"))? } else { Vec::new() };
-    let policy = match settings.protocol.fallback() {
-        Fallback::Never => Policy::Required,
-        Fallback::WithoutKeys | Fallback::PlainTcp => Policy::PlainTcpAllowed,
-    };
     let redirect = match catch {
         Catch::Preload => None,
-        Catch::Redirect => Some(Redirect::begin(&proxies, &settings.networks, policy)?),
+        Catch::Redirect => Some(Redirect::begin(&proxies, &settings.networks, identity::policy(&settings))?),
     };
-    if let (Some(redirect), Some(program)) = (&redirect, program) {
+    if let Some(redirect) = &redirect {
         redirect.take_in(program.as_raw())?;
     }
-    let told = Session { variable: broker_value(&name, token, policy) };
-    let broker = Arc::new(Broker {
-        settings,
-        session,
-        token,
-        table: Mutex::default(),
-        ended: Condvar::new(),
-        threads: ThreadPool::default(),
-        redirect,
-    });
+    let told = identity.told(&settings);
+    let broker = identity.broker(settings, redirect);
     for proxy in proxies {
         let broker = Arc::clone(&broker);
         thread::spawn(move || connect::serve_redirected(&broker, &proxy));
@@ -145,22 +113,71 @@ pub fn serve(
         thread::spawn(move || listen::follow_redirected(&broker));
     }
     began(&told).map_err(step("tell that the broker is ready"))?;
-    let result = run(&broker, &control, watched, &signals, &name).map_err(step("wait for programs"));
+    let asking = Asking::new().map_err(step("wait for programs"))?;
+    let result = run(&broker, (&control, asking), Some(watched), &signals, &identity.name, None);
     if let Some(redirect) = &broker.redirect {
         redirect.remove_group();
     }
-    result
+    result.map_err(step("wait for programs"))
+}
+
+/// Serves whoever joins a session by the preload library, until a signal ends it or it becomes its successor. [`signals::hold`] comes
+/// first. `began` is called once programs can join, or go on with an earlier program of this process.
+///
+/// # Errors
+/// If the broker cannot begin, or the kernel refuses to wait.
+pub fn serve_session(
+    settings: Settings,
+    mut successor: Successor,
+    earlier: Option<Earlier>,
+    began: impl FnOnce(),
+) -> Result<(), BrokerError> {
+    prepare_process();
+    let mut signals = signals::ends();
+    signals.add(signals::HANDS_OVER);
+    let signals = catch_signals(&signals).map_err(step("catch signals"))?;
+    let identity = match &earlier {
+        Some(earlier) => earlier.identity(),
+        None => Identity::draw().map_err(step("draw a token"))?,
+    };
+    let told = identity.told(&settings);
+    let broker = identity.broker(settings, None);
+    let mut asking = Asking::new().map_err(step("wait for programs"))?;
+    let control = match earlier {
+        None => ControlSocket::bind(&identity.name).map_err(step("bind the control socket"))?,
+        Some(earlier) => {
+            let (control, lines) =
+                handover::resume(&broker, earlier).map_err(step("go on with the earlier program's streams"))?;
+            lines.into_iter().try_for_each(|line| asking.add(line)).map_err(step("wait for programs"))?;
+            control
+        }
+    };
+    successor.session.open(&told).map_err(step("write the file of the session"))?;
+    began();
+    run(&broker, (&control, asking), None, &signals, &identity.name, Some(&successor))
+        .map_err(step("wait for programs"))
+}
+
+fn step(step: &'static str) -> impl Fn(io::Error) -> BrokerError {
+    move |source| BrokerError::Step { step, source }
+}
+
+/// Before any thread starts: a connection passes three of them.
+fn prepare_process() {
+    raise_descriptor_limit();
+    ri2n_io::request_short_slices();
+    ri2n_io::raise_priority();
 }
 
 fn run(
     broker: &Arc<Broker>,
-    control: &ControlSocket,
+    (control, mut asking): (&ControlSocket, Asking),
     program: Option<OwnedFd>,
     signals: &SignalFd,
     name: &str,
+    successor: Option<&Successor>,
 ) -> io::Result<()> {
     let ends_by_itself = program.is_some();
-    let mut asking = Asking::new()?;
     asking.watch(control.descriptor(), CONTROL)?;
     asking.watch(signals.as_fd(), SIGNALS)?;
     program.iter().try_for_each(|program| asking.watch(program.as_fd(), PROGRAM))?;
@@ -175,19 +192,23 @@ fn run(
             answer_question(broker, question, request, socket);
         }
         for number in ready.others {
-            match number {
-                CONTROL => {
+            match (number, successor) {
+                (CONTROL, _) => {
                     if let Err(error) = control.accept().and_then(|line| asking.add(line)) {
                         // Out of descriptors, most likely: others will be given back.
                         warn(&format!("a program's question: {error}"));
                         thread::sleep(LAST_TICK);
                     }
                 }
-                PROGRAM => {
+                (PROGRAM, _) => {
                     has_ended = true;
                     known.take().iter().for_each(|process| asking.leave(process.as_fd()));
                     // Whoever reads what the program wrote waits until nobody holds the other end.
                     leave_standard_error();
+                }
+                (_, Some(successor)) if is_to_hand_over(signals)? => {
+                    let Err(why) = handover::hand_over(broker, (control, &asking), name, successor);
+                    warn(&format!("the streams stay with this program: {why}"));
                 }
                 _ => return Ok(()),
             }
@@ -262,9 +283,15 @@ fn open_process(process: Pid) -> io::Result<OwnedFd> {
     }
 }
 
-fn catch_signals() -> io::Result<SignalFd> {
+fn catch_signals(which: &SigSet) -> io::Result<SignalFd> {
     signals::hold()?;
-    Ok(SignalFd::with_flags(&signals::ends(), SfdFlags::SFD_CLOEXEC)?)
+    Ok(SignalFd::with_flags(which, SfdFlags::SFD_CLOEXEC)?)
+}
+
+/// Reads a signal; whether it is [`signals::HANDS_OVER`].
+fn is_to_hand_over(signals: &SignalFd) -> io::Result<bool> {
+    let signal = signals.read_signal()?;
+    Ok(signal.is_some_and(|signal| i32::try_from(signal.ssi_signo) == Ok(signals::HANDS_OVER as i32)))
 }
 
 fn leave_standard_error() {
@@ -280,12 +307,6 @@ fn raise_descriptor_limit() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard.min(DESCRIPTORS_WANTED).max(soft), hard);
     }
-}
-
-fn random() -> io::Result<u128> {
-    let mut bytes = [0; 16];
-    io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;
-    Ok(u128::from_ne_bytes(bytes))
 }
 
 #[cfg(test)]

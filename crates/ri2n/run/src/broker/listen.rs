@@ -20,7 +20,7 @@ use super::{
     greet::{answer, hear_greeting, refusal},
     held::Held,
     knock::{self, Door, KNOCK_MAX},
-    listening::{Delivery, Listening},
+    listening::{Delivery, Listening, SavedListening},
     warn,
 };
 use crate::{
@@ -63,26 +63,55 @@ fn add(broker: &Arc<Broker>, local: SocketAddr, delivery: Delivery) -> io::Resul
         listening.addresses.insert(local, delivery);
         return Ok(());
     }
-    let (port, taking) = (local.port(), Arc::clone(broker));
-    let taker = move |stream, _| {
+    let port = local.port();
+    let address = SocketAddr::new(any, port);
+    let listener = Listener::bind_offering(address, &broker.settings.protocol, taker(broker, port))?;
+    let listening = serve(broker, port, listener, BTreeMap::from([(local, delivery)]))?;
+    table.listening.insert(port, listening);
+    Ok(())
+}
+
+/// Goes on listening where the earlier program of this process did.
+///
+/// # Errors
+/// If its socket is not open.
+pub(super) fn resume(broker: &Arc<Broker>, saved: SavedListening) -> io::Result<()> {
+    let (port, mut table) = (saved.port, broker.table());
+    let taker = taker(broker, port);
+    let listener = Listener::resume_offering(saved.listener, &broker.settings.protocol, taker)?;
+    let listening = serve(broker, port, listener, saved.addresses.into_iter().collect())?;
+    table.listening.insert(port, listening);
+    Ok(())
+}
+
+/// What takes each new stream of a port, unless there is no room.
+fn taker(broker: &Arc<Broker>, port: u16) -> impl Fn(Stream, SocketAddr) -> Option<Stream> + Send + Sync + 'static {
+    let taking = Arc::clone(broker);
+    move |stream, _| {
         if taking.table().new_stream().is_none() {
             return Some(stream);
         }
         receive(&taking, stream, port, Held::new(Arc::clone(&taking)));
         None
-    };
-    let address = SocketAddr::new(any, port);
-    let listener = Arc::new(Listener::bind_offering(address, &broker.settings.protocol, taker)?);
+    }
+}
+
+/// Has those that there was no room for wait until there is.
+fn serve(
+    broker: &Arc<Broker>,
+    port: u16,
+    listener: Listener,
+    addresses: BTreeMap<SocketAddr, Delivery>,
+) -> io::Result<Listening> {
+    let listener = Arc::new(listener);
     let (served, accepting) = (Arc::clone(broker), Arc::clone(&listener));
-    // Those that there was no room for wait until there is.
     thread::Builder::new().name("ri2n-accept".into()).stack_size(128 << 10).spawn(move || {
         while let Ok((stream, _)) = accepting.accept() {
             served.wait_for_room();
             receive(&served, stream, port, Held::new(Arc::clone(&served)));
         }
     })?;
-    table.listening.insert(local.port(), Listening { listener, addresses: BTreeMap::from([(local, delivery)]) });
-    Ok(())
+    Ok(Listening { listener, addresses })
 }
 
 /// Listens for RI2N wherever a program of the control group listens for TCP.

@@ -6,7 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use ri2n_io::Listener;
+use ri2n_io::{Listener, SavedListener};
+use serde::{Deserialize, Serialize};
 
 use super::{Broker, warn};
 
@@ -17,8 +18,16 @@ pub(super) struct Listening {
     pub(super) addresses: BTreeMap<SocketAddr, Delivery>,
 }
 
+/// The same, written down.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SavedListening {
+    pub(super) port: u16,
+    pub(super) listener: SavedListener,
+    pub(super) addresses: Vec<(SocketAddr, Delivery)>,
+}
+
 /// How a stream gets to a program that listens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Delivery {
     /// The preload library claims it.
     Claim(Acceptor),
@@ -27,7 +36,7 @@ pub(crate) enum Delivery {
 }
 
 /// Whether a program accepts by the preload library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Acceptor {
     /// It has claimed no stream so far.
     Unknown,

@@ -7,17 +7,21 @@
 use std::{
     io,
     net::{IpAddr, SocketAddr},
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
+use ri2n_io::Descriptors;
 use socket2::{SockAddr, SockRef};
 
-use super::Broker;
-use crate::networks::source_for;
+use super::{Broker, held::Held};
+use crate::{
+    networks::source_for,
+    saved::{Kept, SavedKept, SavedPort},
+};
 
 /// Streams whose sockets stay open.
 const KEPT_MAX: usize = 1024;
@@ -81,6 +85,35 @@ impl Port {
             self.socket = None;
         }
         self
+    }
+}
+
+impl Port {
+    fn save(&self, descriptors: &mut Descriptors) -> io::Result<SavedPort> {
+        let socket = self.socket.as_ref().map(|socket| descriptors.keep(socket.as_fd())).transpose()?;
+        Ok(SavedPort { address: self.address, socket })
+    }
+
+    /// Goes on with what the earlier program of this process had taken.
+    ///
+    /// # Errors
+    /// If the socket is not open.
+    pub(super) fn resume(broker: &Arc<Broker>, saved: SavedPort) -> io::Result<Self> {
+        let socket = saved.socket.map(|socket| socket.take()).transpose()?;
+        let (broker, address, is_counted) = (Arc::clone(broker), saved.address, socket.is_some());
+        if is_counted {
+            KEPT.fetch_add(1, Ordering::Relaxed);
+        }
+        broker.table().ports.insert(address);
+        Ok(Self { broker, address, socket, is_counted })
+    }
+}
+
+/// What lives as long as a connection, which has an address of its own if a program of this session has made it.
+impl Kept for (Held, Option<Port>) {
+    fn save(&self, descriptors: &mut Descriptors) -> Option<SavedKept> {
+        let port = self.1.as_ref().map(|port| port.save(descriptors)).transpose().ok()?;
+        Some(SavedKept { port })
     }
 }
 

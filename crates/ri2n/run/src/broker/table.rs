@@ -8,6 +8,7 @@ use std::{
 };
 
 use ri2n_session::Verdict;
+use serde::{Deserialize, Serialize};
 
 use super::{STREAMS_MAX, announced::Announced, listening::Listening, tuning::Tuned};
 use crate::express::Express;
@@ -28,7 +29,7 @@ pub(super) const SILENT_FOR: Duration = Duration::from_secs(30);
 const SPOKE_FOR: Duration = Duration::from_secs(3600);
 
 /// What is known of an address and port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Peer {
     /// It spoke RI2N.
     Speaks,
@@ -68,7 +69,44 @@ pub(super) struct Table {
     express: BTreeMap<u64, Weak<Express>>,
 }
 
+/// What is remembered that is no connection's, written down.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SavedTable {
+    last_id: u64,
+    failures: Vec<(u64, i32)>,
+    /// What is known of peers, and for how long.
+    peers: Vec<(SocketAddr, Peer, Duration)>,
+    addresses: Vec<(IpAddr, Vec<IpAddr>)>,
+    taken: Vec<(SocketAddr, SocketAddr)>,
+}
+
 impl Table {
+    /// Writes down what is no connection's. Those that are still being made fail.
+    pub(super) fn save(&self, now: Instant) -> SavedTable {
+        let failed = self.pending.iter().map(|id| (*id, libc::ECONNABORTED));
+        let peers =
+            self.peers.iter().map(|(address, (peer, until))| (*address, *peer, until.saturating_duration_since(now)));
+        SavedTable {
+            last_id: self.last_id,
+            failures: self.failures.iter().copied().chain(failed).collect(),
+            peers: peers.collect(),
+            addresses: self.addresses.iter().map(|(address, all)| (*address, all.to_vec())).collect(),
+            taken: self.taken.iter().copied().collect(),
+        }
+    }
+
+    /// Begins with what the earlier program of this process remembered.
+    pub(super) fn resume(saved: SavedTable, now: Instant) -> Self {
+        Self {
+            last_id: saved.last_id,
+            failures: saved.failures.into(),
+            peers: saved.peers.into_iter().map(|(address, peer, left)| (address, (peer, now + left))).collect(),
+            addresses: saved.addresses.into_iter().map(|(address, all)| (address, all.into())).collect(),
+            taken: saved.taken.into(),
+            ..Self::default()
+        }
+    }
+
     /// Counts a new stream, unless there are too many.
     pub(super) fn new_stream(&mut self) -> Option<u64> {
         if self.streams >= STREAMS_MAX {

@@ -15,7 +15,7 @@ use ri2n_io::{Patience, Stream};
 use ri2n_session::{Answer, NODELAY_KEEPER, SocketOption, Verdict};
 
 use super::Broker;
-use crate::{line::Question, near::Owner};
+use crate::{line::Question, near::Owner, saved::SavedOwner};
 
 /// Options that are carried over from a socket of TCP, all of them numbers: what a program may have set before it connects,
 /// or on its listener.
@@ -131,6 +131,11 @@ impl Tuning {
         Self { broker: Arc::clone(broker), id }
     }
 
+    /// Goes on with what the earlier program of this process kept.
+    pub(super) fn resume(broker: &Arc<Broker>, saved: SavedOwner) -> Self {
+        Self::new(broker, saved.id, Options(saved.options))
+    }
+
     /// The stream stands: what was set so far is in force for it from now on.
     pub(super) fn attach(&self, stream: &Stream) {
         // A stream is never used with the table locked: its worker may be about to ask the table, with the stream locked.
@@ -163,6 +168,11 @@ impl Drop for Tuning {
 impl Owner for Tuning {
     fn failed(&self, errno: i32) {
         self.broker.table().note_failure(self.id, errno);
+    }
+
+    fn save(&self) -> Option<SavedOwner> {
+        let options = self.broker.table().tuned.get(&self.id)?.options.0.clone();
+        Some(SavedOwner { id: self.id, options })
     }
 
     fn resets_when_closed(&self) -> bool {
