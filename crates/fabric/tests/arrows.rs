@@ -159,6 +159,7 @@ const RULES: &[Rule] = &[
             "lab",
             "ri2n",
             "ri2n-io",
+            "ri2n-status",
         ],
         tests_with: &["snmp"],
         purity: Purity::Shell,

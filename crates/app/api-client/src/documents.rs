@@ -288,22 +288,57 @@ pub struct Status {
     pub deliveries_failed: usize,
 }
 
-/// What a host that tags its own frames says of its paths and of its traffic, every few seconds.
+/// What a host says of its paths and of its traffic, every few seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Heartbeat {
     /// The MAC address of its port.
     pub host: String,
+    /// What tests the paths. A host's heartbeats of each source stand beside each other.
+    #[serde(default, skip_serializing_if = "HeartbeatSource::is_tagger")]
+    pub source: HeartbeatSource,
     /// Seconds until the next heartbeat, 1 to 3600.
     pub every_s: u64,
     /// The VLANs in which it tests the paths to all other switches, as `2-9`.
+    #[serde(default)]
     pub vlans: String,
+    /// Further paths that it tests, in the VLANs that the plan has for the pairs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tested: Vec<TestedPath>,
     /// The paths that fail; all others do not.
     #[serde(default)]
     pub failing: Vec<FailingPath>,
     /// Bytes that it has sent by destination, counted from a moment of its own. At most 4096 destinations.
     #[serde(default)]
     pub sent: Vec<SentBytes>,
+}
+
+/// What tests a host's paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeartbeatSource {
+    /// The tagger's probes.
+    #[default]
+    Tagger,
+    /// Connections of RI2N.
+    Ri2n,
+}
+
+impl HeartbeatSource {
+    fn is_tagger(&self) -> bool {
+        *self == Self::Tagger
+    }
+}
+
+/// A path to one host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TestedPath {
+    /// The host's MAC address.
+    pub toward: String,
+    /// How it fails, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<PathLoss>,
 }
 
 /// A path that fails: the VLAN, and a host on the switch that it leads to.

@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+mod heartbeats;
 mod lab;
 mod models;
 pub(crate) mod numbers;
@@ -20,6 +21,7 @@ use fabric::parse_rate;
 
 use numbers::whole;
 
+pub(crate) use heartbeats::Heartbeats;
 pub(crate) use lab::{BackendChoice, Lab, LabCommand, Measure};
 pub(crate) use models::OwnModels;
 pub(crate) use numbers::{accept_negative, refuse_negative};
@@ -55,7 +57,7 @@ pub(crate) struct Cli {
 /// An espalierd to ask instead of the switches.
 #[derive(Args, Clone)]
 pub(crate) struct Controller {
-    /// Ask this espalierd instead of the switches (deploy, status, watch, observe, discover), or send it heartbeats (tagger run):
+    /// Ask this espalierd instead of the switches (deploy, status, watch, observe, discover), or send it heartbeats (tagger run, heartbeats):
     /// https://HOST:PORT, http://127.0.0.1:PORT or the path of its socket.
     #[arg(long = "controller", value_name = "URL")]
     pub(crate) url: Option<String>,
@@ -90,6 +92,7 @@ pub(crate) enum Command {
     Simulate(Box<Simulate>),
     Sweep(Sweep),
     Tagger(Tagger),
+    Heartbeats(Heartbeats),
     Switchd(Switchd),
     Reproduce(Reproduce),
     Demo(Demo),
@@ -107,6 +110,7 @@ impl Command {
                 | Self::Watch(_)
                 | Self::Observe(_)
                 | Self::Discover(_)
+                | Self::Heartbeats(_)
                 | Self::Tagger(Tagger { command: TaggerCommand::Run { .. } })
         )
     }

@@ -355,7 +355,7 @@ impl Stage {
         }
         let vlans: VlanSet = plan.trees.iter().map(|tree| tree.vlan).collect();
         let mac = topology.host(host).mac.to_string();
-        let heartbeat = Heartbeat { host: mac, every_s: 1, vlans: vlans.to_string(), failing, sent: Vec::new() };
+        let heartbeat = Heartbeat { host: mac, every_s: 1, vlans: vlans.to_string(), failing, ..Heartbeat::default() };
         let body = serde_json::to_vec(&heartbeat).expect("JSON");
         let endpoint = Endpoint::Socket(self.file("socket"));
         endpoint.send(Ask::post("/v1/heartbeats", body), WAIT_MAX).expect("the daemon takes it");

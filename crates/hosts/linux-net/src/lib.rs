@@ -4,6 +4,7 @@
 //!   netlink   requests to the kernel, many to a system call, and dumps        links     devices: listed, moved, named
 //!   packet    BPDUs and LLDP frames by a packet socket                        netns     named namespaces, entered by a thread
 //!   offload   TSO, GSO and GRO turned off                                     privileges    what a daemon keeps
+//!   stations  MAC addresses behind IP addresses
 //! ```
 
 pub mod links;
@@ -12,3 +13,4 @@ pub mod netns;
 pub mod offload;
 pub mod packet;
 pub mod privileges;
+pub mod stations;

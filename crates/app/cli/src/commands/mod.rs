@@ -85,7 +85,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
     let output = if cli.json { Output::Json } else { Output::Person };
     if cli.controller.url.is_some() && !cli.command.asks_controllers() {
         return Err(bad_input(
-            "--controller is for deploy, status, watch, observe, discover and tagger run; espalierd stands by and enters learned addresses by itself, and \
+            "--controller is for deploy, status, watch, observe, discover, tagger run and heartbeats; espalierd stands by and enters learned addresses by itself, and \
              espalierd events, history and proposals show what it does",
         ));
     }
@@ -111,6 +111,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Simulate(args) => simulate::run(&args, output),
         Command::Sweep(args) => sweep::run(&args, output),
         Command::Tagger(args) => tagger::run(&args, &cli.controller, output),
+        Command::Heartbeats(args) => heartbeats::run(&args, &cli.controller),
         Command::Switchd(args) => switchd::run(&args),
         Command::Reproduce(args) => reproduce::run(&args, output),
         Command::Demo(args) => demo::run(&args, output),

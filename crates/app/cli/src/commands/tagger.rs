@@ -24,7 +24,7 @@ use tagger::{
 
 use super::{
     Output,
-    heartbeats::{Heartbeats, Verdicts},
+    heartbeats::{TaggerHeartbeats, Verdicts},
     interrupt::Interrupt,
     say,
     through::Through,
@@ -85,7 +85,7 @@ pub(super) fn run(args: &cli::Tagger, controller: &cli::Controller, output: Outp
             let settings = Settings { probes_per_s_max: *probes, silence_ns, ..Settings::default() };
             let prepared = daemon::prepare(&tagged)?;
             linux_net::privileges::keep_only(linux_net::privileges::Capability::Bpf).context("give up privileges")?;
-            let heartbeats = through.as_ref().map(|through| Heartbeats {
+            let heartbeats = through.as_ref().map(|through| TaggerHeartbeats {
                 endpoint: &through.endpoint,
                 tagged: &tagged,
                 paths: &paths,

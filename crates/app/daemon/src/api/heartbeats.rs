@@ -1,4 +1,4 @@
-//! Heartbeats of hosts, as their taggers send them.
+//! Heartbeats of hosts.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use super::{
     shared::{Refusal, Shared, blocking},
 };
 use crate::{
-    core::heartbeats::{Beat, Loss},
-    documents::{ErrorDocument, FailingPath, Heartbeat, PathLoss, SentBytes},
+    core::heartbeats::{Beat, Loss, Source},
+    documents::{ErrorDocument, FailingPath, Heartbeat, HeartbeatSource, PathLoss, SentBytes, TestedPath},
 };
 
 /// Most bytes of a heartbeat.
@@ -40,30 +40,41 @@ pub(super) async fn heartbeat(
 }
 
 fn parsed(heartbeat: &Heartbeat) -> Result<Beat, String> {
-    let Heartbeat { host, every_s, vlans, failing, sent } = heartbeat;
+    let Heartbeat { host, source, every_s, vlans, failing, tested, sent } = heartbeat;
     if !(1..=EVERY_MAX_S).contains(every_s) {
         return Err(format!("every_s: {every_s} is not between 1 and {EVERY_MAX_S}"));
     }
-    for (what, count, most) in [("failing", failing.len(), PATHS_MAX), ("sent", sent.len(), DESTINATIONS_MAX)] {
+    let lists = [
+        ("failing", failing.len(), PATHS_MAX),
+        ("tested", tested.len(), PATHS_MAX),
+        ("sent", sent.len(), DESTINATIONS_MAX),
+    ];
+    for (what, count, most) in lists {
         if count > most {
             return Err(format!("{what}: {count} entries are more than {most}"));
         }
     }
     let mac = |what: &str, text: &str| text.parse::<Mac>().map_err(|_| format!("{what}: {text:?} is no MAC address"));
+    let lost = |loss: PathLoss| match loss {
+        PathLoss::Lossy => Loss::Some,
+        PathLoss::Silent => Loss::All,
+    };
     let path = |FailingPath { vlan, toward, loss }: &FailingPath| {
         let vlan = VlanId::new(*vlan).map_err(|_| format!("failing: {vlan} is no VLAN"))?;
-        let loss = match loss {
-            PathLoss::Lossy => Loss::Some,
-            PathLoss::Silent => Loss::All,
-        };
-        Ok::<_, String>(((vlan, mac("toward", toward)?), loss))
+        Ok::<_, String>(((vlan, mac("toward", toward)?), lost(*loss)))
     };
+    let tests = |TestedPath { toward, loss }: &TestedPath| Ok::<_, String>((mac("toward", toward)?, loss.map(lost)));
     let sent_to = |SentBytes { to, bytes }: &SentBytes| Ok::<_, String>((mac("to", to)?, *bytes));
     Ok(Beat {
         host: mac("host", host)?,
+        source: match source {
+            HeartbeatSource::Tagger => Source::Tagger,
+            HeartbeatSource::Ri2n => Source::Ri2n,
+        },
         every_s: *every_s,
         vlans: vlans.parse().map_err(|_| format!("vlans: {vlans:?} is no set of VLANs such as 2-9"))?,
         failing: failing.iter().map(path).collect::<Result<_, _>>()?,
+        tested: tested.iter().map(tests).collect::<Result<_, _>>()?,
         sent: sent.iter().map(sent_to).collect::<Result<_, _>>()?,
     })
 }

@@ -5,7 +5,7 @@
 //!         ╲     ║              VLAN 2 takes s0 ═ s1 ═ s2, VLAN 3 s0 ─ s2
 //!          ╲─── s2 ─ h2        s0 ═ s1 carries other paths that do not fail, so s1 ═ s2 explains it
 //! ```
-//! Hosts test a path for each VLAN and other switch; its cables are those of the VLAN's tree. A cable explains failing paths if more than
+//! Taggers test a path for each VLAN and other switch, connections of RI2N those between their hosts; its cables are those of the VLAN's tree. A cable explains failing paths if more than
 //! half of the tested paths over it fail, a switch's hosts if all paths toward them do, or all that they test. The explanation of most paths is taken first,
 //! one all of whose paths fail before others, and so on with the paths that remain. What explains the same paths equally well
 //! cannot be told apart. Pure.
@@ -32,8 +32,16 @@ pub struct Tested {
     pub host: HostId,
     /// The VLANs in which it tests the paths to all other switches that have hosts.
     pub vlans: VlanSet,
+    /// Further paths that it tests: the VLAN, and the switch.
+    pub further: BTreeSet<(VlanId, SwitchId)>,
     /// Those paths that fail; all others do not.
     pub failing: Vec<FailingPath>,
+}
+
+impl Tested {
+    fn tests(&self, vlan: VlanId, site: SwitchId) -> bool {
+        self.vlans.contains(vlan) || self.further.contains(&(vlan, site))
+    }
 }
 
 /// Something that explains why paths fail.
@@ -164,12 +172,15 @@ fn tested(plan: &Plan, reports: &[Tested], down: &KnownDown) -> (Tallies, BTreeM
             failing.entry((path.vlan, topology.switch_of(path.toward))).or_default().insert(*path);
         }
         for tree in &plan.trees {
-            let all = reports.iter().filter(|report| report.vlans.contains(tree.vlan)).count();
-            if all == 0 {
+            let tested = |site: SwitchId| reports.iter().filter(|report| report.tests(tree.vlan, site)).count();
+            let mut tested: Vec<(SwitchId, usize)> =
+                sites.iter().filter(|site| **site != home).map(|site| (*site, tested(*site))).collect();
+            tested.retain(|(_, all)| *all > 0);
+            if tested.is_empty() {
                 continue;
             }
             let rooted = tree.tree.rooted_at(topology, home);
-            for site in sites.iter().copied().filter(|site| *site != home) {
+            for (site, all) in tested {
                 let links: Vec<LinkId> = rooted.path_to(topology, site).iter().map(|channel| channel.link()).collect();
                 if links.is_empty() || links.iter().any(|link| down.links.contains(link)) {
                     continue;
@@ -224,7 +235,7 @@ mod tests {
                     }
                 }
             }
-            Tested { host: *host, vlans: vlans.clone(), failing }
+            Tested { host: *host, vlans: vlans.clone(), further: BTreeSet::new(), failing }
         };
         let talks = |host: &&HostId| !gone.contains(&topology.switch_of(**host));
         by.iter().filter(talks).map(report).collect()
@@ -245,6 +256,36 @@ mod tests {
             // Once switches say so, nothing is left to explain.
             let known = KnownDown { links: BTreeSet::from([link]), ..KnownDown::default() };
             assert_eq!(fold(&TORUS, &found, &known), Folded::default());
+        }
+    }
+
+    /// Pairs that talk test one path each, in the plan's VLAN.
+    #[test]
+    fn a_cable_is_found_by_those_who_talk_over_it() {
+        let topology = &TORUS.topology;
+        let talk = |host: HostId, toward: HostId| {
+            let (vlan, site) = (TORUS.assignment.unicast(host, toward), topology.switch_of(toward));
+            let rooted = TORUS.tree(vlan).expect("a tree").tree.rooted_at(topology, topology.switch_of(host));
+            (vlan, site, rooted.path_to(topology, site))
+        };
+        for dead in topology.link_ids() {
+            let report = |host: HostId| {
+                let others = topology.host_ids().filter(|toward| *toward != host);
+                let all: Vec<_> = others.map(|toward| (toward, talk(host, toward))).collect();
+                let failing = all.iter().filter(|(_, (_, _, path))| path.iter().any(|channel| channel.link() == dead));
+                Tested {
+                    host,
+                    vlans: VlanSet::new(),
+                    further: all.iter().map(|(_, (vlan, site, _))| (*vlan, *site)).collect(),
+                    failing: failing
+                        .map(|(toward, (vlan, ..))| FailingPath { from: host, toward: *toward, vlan: *vlan })
+                        .collect(),
+                }
+            };
+            let reports: Vec<Tested> = topology.host_ids().map(report).collect();
+            let folded = fold(&TORUS, &reports, &KnownDown::default());
+            let causes: Vec<_> = folded.suspicions.iter().map(|suspicion| suspicion.causes.clone()).collect();
+            assert_eq!(causes, [[Explanation::Link(dead)]]);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Heartbeats of hosts that tag their own frames: which of their paths fail, and what they send to whom.
+//! Heartbeats of hosts: which of their paths fail, and what they send to whom.
 //!
 //! ```text
 //!   beat ─▶ fresh ─ nothing for MISSED intervals ─▶ ceased ─ nothing for FORGOTTEN_S ─▶ forgotten
@@ -23,17 +23,31 @@ pub enum Loss {
     All,
 }
 
+/// What tests a host's paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// The tagger's probes.
+    #[default]
+    Tagger,
+    /// Connections of RI2N.
+    Ri2n,
+}
+
 /// What a host says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beat {
     /// The address of its port.
     pub host: Mac,
+    /// What tests its paths.
+    pub source: Source,
     /// Seconds until the next heartbeat.
     pub every_s: u64,
     /// The VLANs whose paths it tests.
     pub vlans: VlanSet,
     /// The paths that fail: the VLAN, and a host on the switch that the path leads to.
     pub failing: BTreeMap<(VlanId, Mac), Loss>,
+    /// Further paths that it tests, in the plan's VLANs: toward whom, and how they fail, if they do.
+    pub tested: BTreeMap<Mac, Option<Loss>>,
     /// Bytes that it has sent by destination, counted from a moment of its own.
     pub sent: BTreeMap<Mac, u64>,
 }
@@ -41,7 +55,7 @@ pub struct Beat {
 /// What hosts said last.
 #[derive(Clone, Debug, Default)]
 pub struct Heartbeats {
-    hosts: BTreeMap<Mac, Heard>,
+    hosts: BTreeMap<(Mac, Source), Heard>,
 }
 
 #[derive(Clone, Debug)]
@@ -67,7 +81,8 @@ impl Heartbeats {
     /// Takes a heartbeat.
     pub fn take(&mut self, now_s: u64, beat: Beat) {
         let (mut bits, mut seconds) = (BTreeMap::new(), 0.0);
-        if let Some(before) = self.hosts.remove(&beat.host) {
+        let key = (beat.host, beat.source);
+        if let Some(before) = self.hosts.remove(&key) {
             (bits, seconds) = (before.bits, before.seconds);
             seconds += now_s.saturating_sub(before.at_s) as f64;
             for (to, bytes) in &beat.sent {
@@ -76,31 +91,33 @@ impl Heartbeats {
                 *bits.entry(*to).or_insert(0.0) += 8.0 * (bytes - base) as f64;
             }
         }
-        self.hosts.insert(beat.host, Heard { at_s: now_s, beat, bits, seconds });
+        self.hosts.insert(key, Heard { at_s: now_s, beat, bits, seconds });
     }
 
-    /// Hosts whose last heartbeat counts, and what they said.
+    /// Hosts' last heartbeats, as far as they count.
     pub fn fresh(&self, now_s: u64) -> impl Iterator<Item = &Beat> {
         self.hosts.values().filter(move |heard| heard.is_fresh(now_s)).map(|heard| &heard.beat)
     }
 
-    /// Hosts whose heartbeats have ceased, and when they came last.
-    pub fn ceased(&self, now_s: u64) -> impl Iterator<Item = (Mac, u64)> {
-        self.hosts.iter().filter(move |(_, heard)| !heard.is_fresh(now_s)).map(|(host, heard)| (*host, heard.at_s))
+    /// Hosts whose heartbeats of one source have ceased, and when they came last.
+    pub fn ceased(&self, now_s: u64) -> impl Iterator<Item = (Mac, Source, u64)> {
+        let ceased = self.hosts.iter().filter(move |(_, heard)| !heard.is_fresh(now_s));
+        ceased.map(|((host, source), heard)| (*host, *source, heard.at_s))
     }
 
     /// Forgets hosts that said nothing for a day, and those that are not known any more.
     pub fn forget(&mut self, now_s: u64, is_known: impl Fn(Mac) -> bool) {
-        self.hosts.retain(|host, heard| now_s < heard.at_s + FORGOTTEN_S && is_known(*host));
+        self.hosts.retain(|(host, _), heard| now_s < heard.at_s + FORGOTTEN_S && is_known(*host));
     }
 
     /// What hosts sent since this was asked last.
     pub fn take_sent(&mut self) -> BTreeMap<Mac, SentBits> {
-        let taken = |(host, heard): (&Mac, &mut Heard)| {
+        let taken = |((host, _), heard): (&(Mac, Source), &mut Heard)| {
             let bits = std::mem::take(&mut heard.bits);
             (*host, SentBits { seconds: std::mem::take(&mut heard.seconds), bits })
         };
-        self.hosts.iter_mut().map(taken).collect()
+        // Only taggers count what is sent.
+        self.hosts.iter_mut().filter(|((_, source), _)| *source == Source::Tagger).map(taken).collect()
     }
 }
 
@@ -117,9 +134,11 @@ mod tests {
     fn beat(host: u32, sent: &[(u32, u64)]) -> Beat {
         Beat {
             host: Mac::local(host),
+            source: Source::Tagger,
             every_s: 10,
             vlans: VlanSet::new(),
             failing: BTreeMap::new(),
+            tested: BTreeMap::new(),
             sent: sent.iter().map(|(to, bytes)| (Mac::local(*to), *bytes)).collect(),
         }
     }
@@ -135,6 +154,17 @@ mod tests {
         heartbeats.take(100, beat(1, &[]));
         heartbeats.forget(101, |host| host != Mac::local(1));
         assert_eq!(heartbeats.fresh(101).count(), 0);
+    }
+
+    #[test]
+    fn heartbeats_of_two_sources_stand_beside_each_other() {
+        let mut heartbeats = Heartbeats::default();
+        heartbeats.take(100, beat(1, &[(2, 1000)]));
+        heartbeats.take(125, Beat { source: Source::Ri2n, ..beat(1, &[]) });
+        assert_eq!(heartbeats.fresh(126).count(), 2);
+        assert_eq!(heartbeats.ceased(140).collect::<Vec<_>>(), [(Mac::local(1), Source::Tagger, 100)]);
+        heartbeats.take(150, beat(1, &[(2, 2000)]));
+        assert_eq!(heartbeats.take_sent()[&Mac::local(1)].bits, BTreeMap::from([(Mac::local(2), 8000.0)]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Heartbeats of hosts: failing paths folded to cables, and hosts that are not heard any more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{HostId, Mac, Plan, SwitchId};
 
@@ -10,7 +10,7 @@ use crate::{
     core::{
         events::Condition,
         failing_paths::{Explanation, FailingPath, Folded, KnownDown, Suspicion, Tested, fold},
-        heartbeats::{Beat, Heartbeats, Loss, SentBits},
+        heartbeats::{Beat, Heartbeats, Loss, SentBits, Source},
         hysteresis::Hysteresis,
     },
     documents::{Maintenance, Severity},
@@ -35,9 +35,9 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// Hosts whose last heartbeat counts.
+    /// Number of hosts whose last heartbeat counts.
     pub(super) fn count(&self, now_s: u64) -> usize {
-        self.beats.fresh(now_s).count()
+        self.beats.fresh(now_s).map(|beat| beat.host).collect::<BTreeSet<Mac>>().len()
     }
 
     /// What hosts sent since this was asked last.
@@ -97,10 +97,18 @@ impl Inner {
                 let known = beat.failing.iter().filter_map(|((vlan, toward), loss)| {
                     Some((FailingPath { from, toward: *by_mac.get(toward)?, vlan: *vlan }, *loss))
                 });
-                let known: Vec<(FailingPath, Loss)> = known.collect();
+                let mut known: Vec<(FailingPath, Loss)> = known.collect();
+                let mut further = BTreeSet::new();
+                for (toward, loss) in &beat.tested {
+                    // An address that the plan does not know is none of its paths.
+                    let Some(toward) = by_mac.get(toward).copied().filter(|toward| *toward != from) else { continue };
+                    let vlan = plan.assignment.unicast(from, toward);
+                    further.insert((vlan, plan.topology.switch_of(toward)));
+                    known.extend(loss.map(|loss| (FailingPath { from, toward, vlan }, loss)));
+                }
                 losses.extend(known.iter().copied());
                 let failing = known.into_iter().map(|(path, _)| path).collect();
-                Tested { host: from, vlans: beat.vlans.clone(), failing }
+                Tested { host: from, vlans: beat.vlans.clone(), further, failing }
             })
             .collect();
         self.hosts.failing = losses.len();
@@ -131,12 +139,19 @@ impl Inner {
         down: &KnownDown,
         marks: &[Maintenance],
     ) -> Option<Condition> {
-        let ceased = self.hosts.beats.ceased(now_s).filter_map(|(mac, at_s)| Some((*by_mac.get(&mac)?, at_s)));
+        let ceased = self.hosts.beats.ceased(now_s);
+        let ceased = ceased.filter_map(|(mac, source, at_s)| Some((*by_mac.get(&mac)?, source, at_s)));
         let name = |host: HostId| plan.topology.host(host).name.as_str();
-        let hosts: Vec<(HostId, u64)> =
-            ceased.filter(|(host, _)| !down.hosts.contains(host) && !is_marked(marks, name(*host))).collect();
-        let (first, _) = hosts.first()?;
-        let since = |(host, at_s): &(HostId, u64)| format!("{}: the last one came at {}", name(*host), moment(*at_s));
+        let hosts: Vec<(HostId, Source, u64)> =
+            ceased.filter(|(host, ..)| !down.hosts.contains(host) && !is_marked(marks, name(*host))).collect();
+        let (first, ..) = hosts.first()?;
+        let of = |source: &Source| match source {
+            Source::Tagger => "",
+            Source::Ri2n => " of its connections of RI2N",
+        };
+        let since = |(host, source, at_s): &(HostId, Source, u64)| {
+            format!("{}: the last one{} came at {}", name(*host), of(source), moment(*at_s))
+        };
         Some(Condition {
             kind: kinds::CEASED.to_owned(),
             subject: String::new(),
@@ -147,7 +162,7 @@ impl Inner {
             },
             consequences: named(hosts.iter().map(since).collect()),
             remedy: Some(
-                "see whether espalier tagger run --controller runs on these hosts; a host that is gone for good is forgotten after a day"
+                "see whether espalier tagger run --controller or espalier heartbeats runs on these hosts; a host that is gone for good is forgotten after a day"
                     .to_owned(),
             ),
             maintenance: None,

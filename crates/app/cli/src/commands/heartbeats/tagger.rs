@@ -1,4 +1,4 @@
-//! Heartbeats of a host that tags its own frames: which of its paths fail and what it sends to whom, told to espalierd.
+//! Heartbeats of a host that tags its own frames: which of its paths fail and what it sends to whom.
 //!
 //! The thread that watches the paths only notes verdicts; this one reads counters and waits for the controller.
 
@@ -8,12 +8,10 @@ use std::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    thread,
-    time::{Duration, Instant},
 };
 
 use api_client::{
-    Ask, Endpoint,
+    Endpoint,
     documents::{FailingPath, Heartbeat, PathLoss, SentBytes},
 };
 use fabric::{Mac, VlanSet};
@@ -24,36 +22,32 @@ use tagger::{
     paths::Paths,
 };
 
-/// How long the controller may take to answer.
-const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// How soon a new verdict is sent after the heartbeat before.
-const SOON: Duration = Duration::from_secs(1);
-/// Longest sleep, so that a request to end is heard.
-const NAP: Duration = Duration::from_millis(100);
+use super::send;
+
 /// Destinations of a heartbeat, those that were sent most to.
 const DESTINATIONS_MAX: usize = 4096;
 
-/// Whoever sends heartbeats.
-pub(super) struct Heartbeats<'a> {
-    pub(super) endpoint: &'a Endpoint,
-    pub(super) tagged: &'a Tagged,
-    pub(super) paths: &'a Paths,
+/// Sends heartbeats of a tagger.
+pub(in crate::commands) struct TaggerHeartbeats<'a> {
+    pub(in crate::commands) endpoint: &'a Endpoint,
+    pub(in crate::commands) tagged: &'a Tagged,
+    pub(in crate::commands) paths: &'a Paths,
     /// The VLANs whose paths are watched.
-    pub(super) vlans: &'a VlanSet,
-    pub(super) every_s: u64,
-    pub(super) verdicts: Verdicts,
+    pub(in crate::commands) vlans: &'a VlanSet,
+    pub(in crate::commands) every_s: u64,
+    pub(in crate::commands) verdicts: Verdicts,
 }
 
 /// Paths that fail, as far as is known.
 #[derive(Default)]
-pub(super) struct Verdicts {
+pub(in crate::commands) struct Verdicts {
     failing: Mutex<BTreeMap<PathId, FailingPath>>,
     is_news: AtomicBool,
 }
 
-impl Heartbeats<'_> {
+impl TaggerHeartbeats<'_> {
     /// Takes a verdict. A path that is late is by comparison alone, and does not fail.
-    pub(super) fn note(&self, notice: &Notice) {
+    pub(in crate::commands) fn note(&self, notice: &Notice) {
         let Some(path) = self.paths.path(notice.toward, notice.vlan) else { return };
         let loss = match notice.verdict {
             Verdict::Sick(Why::Silent) => Some(PathLoss::Silent),
@@ -71,30 +65,14 @@ impl Heartbeats<'_> {
         self.verdicts.is_news.store(true, Ordering::SeqCst);
     }
 
-    /// Sends heartbeats until `stop` says so. A controller that does not take them is told of once, and asked again.
-    pub(super) fn send(&self, stop: &dyn Fn() -> bool) {
-        let mut is_heard = true;
-        while !stop() {
-            let begun = Instant::now();
-            self.verdicts.is_news.store(false, Ordering::SeqCst);
-            let sent = serde_json::to_vec(&self.heartbeat()).map_err(|error| error.to_string());
-            let sent = sent.and_then(|body| self.endpoint.send(Ask::post("/v1/heartbeats", body), ANSWER_MAX));
-            match &sent {
-                Err(why) if is_heard => {
-                    eprintln!("espalier: no heartbeat: {why}; trying again every {} s", self.every_s)
-                }
-                Ok(()) if !is_heard => eprintln!("{}: heartbeats arrive again", self.endpoint),
-                _ => {}
-            }
-            is_heard = sent.is_ok();
-            let is_due = |waited: Duration| {
-                let has_news = is_heard && self.verdicts.is_news.load(Ordering::SeqCst);
-                waited >= Duration::from_secs(self.every_s) || has_news && waited >= SOON
-            };
-            while !stop() && !is_due(begun.elapsed()) {
-                thread::sleep(NAP);
-            }
-        }
+    /// Sends heartbeats until `stop` says so.
+    pub(in crate::commands) fn send(&self, stop: &dyn Fn() -> bool) {
+        let is_news = &self.verdicts.is_news;
+        let mut heartbeats = || {
+            is_news.store(false, Ordering::SeqCst);
+            vec![self.heartbeat()]
+        };
+        send(self.endpoint, self.every_s, stop, &|| is_news.load(Ordering::SeqCst), &mut heartbeats);
     }
 
     fn heartbeat(&self) -> Heartbeat {
@@ -113,6 +91,7 @@ impl Heartbeats<'_> {
             vlans: self.vlans.to_string(),
             failing,
             sent: sent.map(|(bytes, to)| SentBytes { to: to.to_string(), bytes }).collect(),
+            ..Heartbeat::default()
         }
     }
 }
