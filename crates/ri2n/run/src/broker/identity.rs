@@ -14,7 +14,7 @@ use crate::{pool::ThreadPool, redirect::Redirect};
 /// What a broker tells the one who started it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// The value of [`BROKER_VARIABLE`].
+    /// The value of [`ri2n_session::BROKER_VARIABLE`].
     pub variable: String,
 }
 
