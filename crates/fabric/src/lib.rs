@@ -51,7 +51,8 @@ pub use builder::{SwitchSpec, TopologyBuilder};
 pub use certificate::{Bound, Certificate};
 pub use drain::{CutOff, Drain, InService};
 pub use failover::{
-    Failover, FailoverSummary, Failure, PairRun, Proof, SwitchCoverage, SwitchOver, dividing_links, dividing_switches,
+    Failover, FailoverSummary, Failure, PairRun, PartCoverage, Proof, SwitchOver, dividing_groups, dividing_links,
+    dividing_switches,
 };
 pub use fault::Fault;
 pub use flood::{Flood, FloodKind, FloodSet};
