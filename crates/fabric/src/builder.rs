@@ -10,8 +10,9 @@ use std::{
 };
 
 use crate::{
-    ADDRESSES_MAX, Attachment, Fault, Guid, HOSTS_MAX, Host, HostId, InBand, LINKS_MAX, LagNumber, Link, LinkId, Mac,
-    MachineId, Model, Models, Port, PortId, SWITCHES_MAX, StandbyEdge, SwitchId, SwitchIdentity, Topology,
+    ADDRESSES_MAX, Attachment, Fault, GROUP_MEMBERS_MAX, GROUPS_MAX, Group, GroupId, Guid, HOSTS_MAX, Host, HostId,
+    InBand, LINKS_MAX, LagNumber, Link, LinkId, Mac, MachineId, Model, Models, Port, PortId, SWITCHES_MAX, StandbyEdge,
+    SwitchId, SwitchIdentity, Topology,
     graph::breadth_first,
     name::{check_name, check_port_name, most_similar},
     topology::DraftSwitch,
@@ -50,6 +51,8 @@ pub struct TopologyBuilder {
     host_by_mac: BTreeMap<Mac, HostId>,
     host_by_address: BTreeMap<IpAddr, HostId>,
     owner_by_guid: BTreeMap<Guid, String>,
+    groups: Vec<Group>,
+    group_by_name: BTreeMap<String, GroupId>,
     in_band: Option<InBand>,
 }
 
@@ -72,9 +75,12 @@ impl TopologyBuilder {
             hosts: topology.hosts().to_vec(),
             standby_edges: topology.standby_edges().to_vec(),
             machines: topology.machines().iter().map(|machine| machine.name.clone()).collect(),
+            groups: topology.groups().to_vec(),
             in_band: topology.in_band(),
             ..Self::default()
         };
+        let groups = topology.group_ids().map(|id| (topology.group(id).name.clone(), id));
+        builder.group_by_name = groups.collect();
         for (id, switch) in topology.switch_ids().zip(topology.switches()) {
             let crate::Switch { name, model, mgmt, guid, identity, .. } = switch.clone();
             builder.owner_by_guid.extend(guid.map(|guid| (guid, format!("switch {name}"))));
@@ -109,6 +115,9 @@ impl TopologyBuilder {
         check_name(name)?;
         if self.switch_by_name.contains_key(name) {
             return Err(Fault::DuplicateSwitch(name.to_owned()));
+        }
+        if self.group_by_name.contains_key(name) {
+            return Err(Fault::GroupNamedAsSwitch(name.to_owned()));
         }
         if self.switches.len() == SWITCHES_MAX {
             return Err(Fault::TooMany { what: "switches", limit: SWITCHES_MAX });
@@ -195,6 +204,25 @@ impl TopologyBuilder {
         self.ports.push(Port { switch, name: name.to_owned(), attachment: Attachment::Nothing });
         self.port_by_name[switch.index()].insert(name.to_owned(), id);
         Ok(id)
+    }
+
+    /// The port of this name, if it was mentioned.
+    pub(crate) fn find_port(&self, switch: SwitchId, name: &str) -> Option<PortId> {
+        self.port_by_name[switch.index()].get(name).copied()
+    }
+
+    /// The link at a port.
+    pub(crate) fn link_at(&self, port: PortId) -> Option<LinkId> {
+        match self.ports[port.index()].attachment {
+            Attachment::Link(link) => Some(link),
+            Attachment::Nothing | Attachment::Host(_) | Attachment::Member(_) => None,
+        }
+    }
+
+    /// A link as people write it.
+    pub(crate) fn link_label(&self, link: LinkId) -> String {
+        let Link { a, b, .. } = self.links[link.index()];
+        format!("{} -- {}", self.label(a), self.label(b))
     }
 
     /// A new LAG: of this number if the switch has none of it yet, else of the lowest that it has not.
@@ -613,6 +641,66 @@ impl TopologyBuilder {
         Ok(())
     }
 
+    /// Names switches and links that fail together.
+    ///
+    /// # Errors
+    /// [`Fault`] if the name is unusable, taken, or that of a switch, there are no members, one is there twice, or a bound on groups or
+    /// their members is reached.
+    pub fn add_group(&mut self, name: &str, switches: &[SwitchId], links: &[LinkId]) -> Result<GroupId, Fault> {
+        check_name(name)?;
+        if self.group_by_name.contains_key(name) {
+            return Err(Fault::DuplicateGroup(name.to_owned()));
+        }
+        if self.switch_by_name.contains_key(name) {
+            return Err(Fault::GroupNamedAsSwitch(name.to_owned()));
+        }
+        let (mut switches, mut links) = (switches.to_vec(), links.to_vec());
+        switches.sort_unstable();
+        links.sort_unstable();
+        let twice = |member: String| Fault::DuplicateMember { group: name.to_owned(), member };
+        if let Some(pair) = switches.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(twice(self.switches[pair[0].index()].name.clone()));
+        }
+        if let Some(pair) = links.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(twice(self.link_label(pair[0])));
+        }
+        if switches.is_empty() && links.is_empty() {
+            return Err(Fault::EmptyGroup(name.to_owned()));
+        }
+        if self.groups.len() == GROUPS_MAX {
+            return Err(Fault::TooMany { what: "groups", limit: GROUPS_MAX });
+        }
+        let members: usize = self.groups.iter().map(|group| group.switches.len() + group.links.len()).sum();
+        if members + switches.len() + links.len() > GROUP_MEMBERS_MAX {
+            return Err(Fault::TooMany { what: "members of groups", limit: GROUP_MEMBERS_MAX });
+        }
+        let id = GroupId::new(self.groups.len());
+        self.groups.push(Group { name: name.to_owned(), switches, links });
+        self.group_by_name.insert(name.to_owned(), id);
+        Ok(id)
+    }
+
+    /// Adds the groups of another topology, with the members that are here: `switch` and `link` say which they are. A group without
+    /// members is left out.
+    ///
+    /// # Errors
+    /// As [`Self::add_group`].
+    pub fn add_groups_of(
+        &mut self,
+        topology: &Topology,
+        switch: impl Fn(SwitchId) -> Option<SwitchId>,
+        link: impl Fn(LinkId) -> Option<LinkId>,
+    ) -> Result<(), Fault> {
+        for Group { name, switches, links } in topology.groups() {
+            let switches: Vec<SwitchId> = switches.iter().filter_map(|id| switch(*id)).collect();
+            let links: Vec<LinkId> = links.iter().filter_map(|id| link(*id)).collect();
+            if !switches.is_empty() || !links.is_empty() {
+                self.add_group(name, &switches, &links)?;
+            }
+        }
+        Ok(())
+    }
+
     fn check_mac(&self, mac: Mac) -> Result<(), Fault> {
         check_station(mac)?;
         match self.host_by_mac.get(&mac) {
@@ -621,8 +709,13 @@ impl TopologyBuilder {
         }
     }
 
-    /// Pulls cables out: their ports stay, with nothing plugged in. The links behind them move up.
+    /// Pulls cables out: their ports stay, with nothing plugged in. The links behind them move up. Groups lose them as members.
     pub fn remove_links(&mut self, links: &BTreeSet<LinkId>) {
+        for group in &mut self.groups {
+            group.links.retain(|link| !links.contains(link));
+            let moved_up = |link: &LinkId| LinkId::new(link.index() - links.range(..link).count());
+            group.links = group.links.iter().map(moved_up).collect();
+        }
         let all = std::mem::take(&mut self.links);
         for (link, old) in all.into_iter().zip(LinkId::all(usize::MAX)) {
             let attachment = match links.contains(&old) {
@@ -733,8 +826,10 @@ impl TopologyBuilder {
         let in_band = self.in_band.map(|known| InBand { controller: renumbered[known.controller.index()], ..known });
         let mut standby_edges = self.standby_edges;
         standby_edges.iter_mut().for_each(|edge| edge.port = renumbered[edge.port.index()]);
+        // Of some all members may have been unplugged.
+        self.groups.retain(|group| !group.is_empty());
         let topology = Topology::assemble(self.switches, ports, links, hosts, self.machines, standby_edges, in_band);
-        Ok((topology, unreachable))
+        Ok((topology.with_groups(self.groups), unreachable))
     }
 
     pub(crate) fn check_free(&self, port: PortId) -> Result<(), Fault> {
@@ -813,7 +908,8 @@ impl TopologyBuilder {
         }
     }
 
-    fn label(&self, port: PortId) -> String {
+    /// A port as people write it.
+    pub(crate) fn label(&self, port: PortId) -> String {
         let port = &self.ports[port.index()];
         format!("{}:{}", self.switches[port.switch.index()].name, port.name)
     }

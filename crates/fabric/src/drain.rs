@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    Attachment, ChannelId, Host, HostId, InBand, Link, LinkId, Port, PortId, StandbyEdge, SwitchId, Topology,
+    Attachment, ChannelId, Group, Host, HostId, InBand, Link, LinkId, Port, PortId, StandbyEdge, SwitchId, Topology,
     graph::breadth_first, topology::DraftSwitch,
 };
 
@@ -23,7 +23,7 @@ pub struct Drain {
     pub switches: BTreeSet<SwitchId>,
 }
 
-/// The part of a topology that carries frames. Hosts and machines keep their numbers.
+/// The part of a topology that carries frames. Hosts, machines and groups keep their numbers; a group may have no member left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InService {
     /// The switches that frames can reach, with the links that carry them. Ports of drained links have nothing plugged in.
@@ -105,7 +105,14 @@ impl InService {
             Some(StandbyEdge { port, ..edge.clone() })
         });
         let standby_edges = standby_edges.collect();
+        let groups = topology.groups().iter().map(|Group { name, switches, links }| Group {
+            name: name.clone(),
+            switches: switches.iter().filter_map(|id| switch.binary_search(id).ok().map(SwitchId::new)).collect(),
+            links: links.iter().filter_map(|id| link.binary_search(id).ok().map(LinkId::new)).collect(),
+        });
+        let groups = groups.collect();
         let topology = Topology::assemble(switches, ports, links, hosts, machines, standby_edges, in_band);
+        let topology = topology.with_groups(groups);
         Ok(Self { topology, switch, port, link })
     }
 }

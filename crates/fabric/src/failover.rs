@@ -1,17 +1,18 @@
-//! What to do when a cable or a switch dies: for every such failure a switch-over that is stored, so that nothing has to be
+//! What to do when a cable, a switch or a group of both dies: for every such failure a switch-over that is stored, so that nothing has to be
 //! computed.
 //!
 //! ```text
 //!   link 7 dies     h0, h1 ▶ VLAN 12   h5 ▶ VLAN 3     every VLAN is on the switches already: only PVIDs change,
 //!   link 8 dies     h2 ▶ VLAN 12                       or, where hosts tag, what hosts put on their frames
 //!   switch 3 dies   h0 ▶ VLAN 9, a tree in which switch 3 is a leaf: no frame between others passes it
+//!   group 0 dies    h0, h7 ▶ VLAN 9, a tree in which no frame between others passes a switch or a cable of the group
 //! ```
 //! A port's class of untagged frames changes with its PVID, to the lane of the new VLAN.
 
 use std::sync::Arc;
 
 use crate::{
-    Assignment, Certificate, ChannelId, HostId, HostRun, LinkId, SwitchId, Topology, VlanId, VlanSet,
+    Assignment, Certificate, ChannelId, Group, GroupId, HostId, HostRun, LinkId, SwitchId, Topology, VlanId, VlanSet,
     graph::breadth_first,
 };
 
@@ -22,13 +23,15 @@ pub enum Failure {
     Link(LinkId),
     /// A switch with all its links and hosts.
     Switch(SwitchId),
+    /// All members of a named group together.
+    Group(GroupId),
 }
 
 /// What to do when one part fails, whichever it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failover {
-    /// At most one a failure, ascending, links first. A failure that has none is either not missed by any frame between the
-    /// hosts that are left, or nothing can replace what fails: see [`dividing_links`] and [`dividing_switches`].
+    /// At most one a failure, ascending, links first, then switches, then groups. A failure that has none is either not missed by any frame between the
+    /// hosts that are left, or nothing can replace what fails: see [`dividing_links`], [`dividing_switches`] and [`dividing_groups`].
     pub switch_overs: Vec<SwitchOver>,
     /// Numberings of channels beyond the plan's own certificate, for switch-overs that do not respect that.
     pub numberings: Vec<Certificate>,
@@ -83,7 +86,9 @@ pub struct FailoverSummary {
     /// Links whose failure no plan can survive: hosts on both sides, and no other way.
     pub links_dividing: usize,
     /// What it claims of switches, if it is ready for the failure of one.
-    pub switches: Option<SwitchCoverage>,
+    pub switches: Option<PartCoverage>,
+    /// What it claims of named groups, if it is ready for the failure of one.
+    pub groups: Option<PartCoverage>,
     /// Switch-overs for which the fabric must be drained first.
     pub drained: usize,
     /// How long the most loaded channel between switches takes after the worst failure, in demand on the fastest link, as
@@ -95,12 +100,12 @@ pub struct FailoverSummary {
     pub fdb_entries_extra: usize,
 }
 
-/// How many switches may fail.
+/// How many switches, or groups, may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SwitchCoverage {
-    /// Switches whose failure every pair of hosts on the others survives.
+pub struct PartCoverage {
+    /// Those whose failure every pair of hosts elsewhere survives.
     pub covered: usize,
-    /// Switches whose failure no plan can survive: see [`dividing_switches`].
+    /// Those whose failure no plan can survive: see [`dividing_switches`] and [`dividing_groups`].
     pub dividing: usize,
 }
 
@@ -113,29 +118,53 @@ impl Failure {
         match self {
             Self::Link(link) => channel.link() == link,
             Self::Switch(switch) => topology.tail(channel) == switch,
+            Self::Group(group) => {
+                let Group { switches, links, .. } = topology.group(group);
+                let fails = |switch: SwitchId| switches.binary_search(&switch).is_ok();
+                let carries = !fails(topology.tail(channel)) && links.binary_search(&channel.link()).is_err();
+                !carries && !fails(topology.head(channel))
+            }
         }
     }
 
     /// The links that carry nothing any more, ascending.
     pub fn links(self, topology: &Topology) -> Vec<LinkId> {
+        let of_switch = |switch: SwitchId| topology.channels_from(switch).iter().map(|channel| channel.link());
         let mut links: Vec<LinkId> = match self {
             Self::Link(link) => vec![link],
-            Self::Switch(switch) => topology.channels_from(switch).iter().map(|channel| channel.link()).collect(),
+            Self::Switch(switch) => of_switch(switch).collect(),
+            Self::Group(group) => {
+                let Group { switches, links, .. } = topology.group(group);
+                switches.iter().flat_map(|switch| of_switch(*switch)).chain(links.iter().copied()).collect()
+            }
         };
         links.sort_unstable();
+        links.dedup();
         links
     }
 
-    /// Whether hosts of a switch fail as well.
-    pub fn takes(self, switch: SwitchId) -> bool {
-        self == Self::Switch(switch)
+    /// Of these links those with an end at a switch that is left, ascending: what lies between switches that fail together, nobody sees.
+    pub fn outer_links(self, topology: &Topology) -> Vec<LinkId> {
+        let is_left = |channel: ChannelId| !self.takes(topology, topology.tail(channel));
+        let has_end = |link: &LinkId| is_left(ChannelId::forward(*link)) || is_left(ChannelId::backward(*link));
+        self.links(topology).into_iter().filter(has_end).collect()
     }
 
-    /// As people write it: `sw1:g23 -- sw2:g23`, or `sw1`.
+    /// Whether hosts of a switch fail as well.
+    pub fn takes(self, topology: &Topology, switch: SwitchId) -> bool {
+        match self {
+            Self::Link(_) => false,
+            Self::Switch(dead) => dead == switch,
+            Self::Group(group) => topology.group(group).switches.binary_search(&switch).is_ok(),
+        }
+    }
+
+    /// As people write it: `sw1:g23 -- sw2:g23`, `sw1`, or the name of the group.
     pub fn label(self, topology: &Topology) -> String {
         match self {
             Self::Link(link) => topology.link_label(link),
             Self::Switch(switch) => topology.switch(switch).name.clone(),
+            Self::Group(group) => topology.group(group).name.clone(),
         }
     }
 }
@@ -259,6 +288,23 @@ pub fn dividing_switches(topology: &Topology) -> Vec<SwitchId> {
         !topology.switch_ids().filter(lived_in).all(|switch| found.has_reached(switch))
     };
     topology.switch_ids().filter(divides).collect()
+}
+
+/// Groups without which hosts elsewhere do not reach each other, ascending. No plan survives the failure of one of them.
+/// Cost: O(groups · (switches + links) · log members).
+pub fn dividing_groups(topology: &Topology) -> Vec<GroupId> {
+    let divides = |group: &GroupId| {
+        let failure = Failure::Group(*group);
+        let lived_in = |switch: &SwitchId| !failure.takes(topology, *switch) && !topology.hosts_of(*switch).is_empty();
+        let Some(start) = topology.switch_ids().find(lived_in) else { return false };
+        let found = breadth_first(topology.switches().len(), [start], |switch| {
+            topology
+                .neighbours(switch)
+                .filter(|(channel, head)| !failure.takes(topology, *head) && !failure.blocks(topology, *channel))
+        });
+        !topology.switch_ids().filter(lived_in).all(|switch| found.has_reached(switch))
+    };
+    topology.group_ids().filter(divides).collect()
 }
 
 #[cfg(test)]

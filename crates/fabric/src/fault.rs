@@ -152,6 +152,23 @@ pub enum Fault {
         /// How many there are.
         members: usize,
     },
+    /// A group whose name another group has.
+    #[error("group {0} is named twice")]
+    DuplicateGroup(String),
+    /// A group and a switch of one name.
+    #[error("{0} is the name of a switch and of a group")]
+    GroupNamedAsSwitch(String),
+    /// A group without members.
+    #[error("group {0} has no members")]
+    EmptyGroup(String),
+    /// A member that a group has twice.
+    #[error("{member} is twice in group {group}")]
+    DuplicateMember {
+        /// The group.
+        group: String,
+        /// The switch, or the link as `switch:port -- switch:port`.
+        member: String,
+    },
     /// Two devices of one GUID.
     #[error("GUID {guid} already belongs to {owner}")]
     DuplicateGuid {
@@ -240,6 +257,14 @@ impl Fault {
             Self::UnequalLags { .. } => {
                 Some("every member of a LAG has a cable, and both ends of a link are LAGs, or neither is".to_owned())
             }
+            Self::DuplicateGroup(_) => Some("merge the two, or give one of them another name".to_owned()),
+            Self::GroupNamedAsSwitch(name) => {
+                Some(format!("give the group a name that no switch has, such as group-{name}"))
+            }
+            Self::EmptyGroup(name) => {
+                Some(format!("name switches or cables: {name}: [sw1, \"sw2:g1 -- sw3:g1\"], or leave the group out"))
+            }
+            Self::DuplicateMember { .. } => Some("name it once".to_owned()),
             Self::DuplicateMgmt { .. } => Some("every switch has a management address of its own".to_owned()),
             Self::Unreachable { .. } => Some("add the missing cable, or take the switch out".to_owned()),
             _ => None,

@@ -54,6 +54,9 @@ index!(
     /// A cable's position in [`Topology::links`](crate::Topology::links).
     LinkId, "l");
 index!(
+    /// A group's position in [`Topology::groups`](crate::Topology::groups).
+    GroupId, "g");
+index!(
     /// One direction of a link: channel `2·link` runs from the link's port `a` to `b`, `2·link + 1` from `b` to `a`.
     ChannelId, "c");
 

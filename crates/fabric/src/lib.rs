@@ -19,6 +19,7 @@ mod failover;
 mod fault;
 mod flood;
 mod gravity;
+mod group;
 mod guid;
 mod id;
 mod identity;
@@ -50,20 +51,25 @@ pub use builder::{SwitchSpec, TopologyBuilder};
 pub use certificate::{Bound, Certificate};
 pub use drain::{CutOff, Drain, InService};
 pub use failover::{
-    Failover, FailoverSummary, Failure, PairRun, Proof, SwitchCoverage, SwitchOver, dividing_links, dividing_switches,
+    Failover, FailoverSummary, Failure, PairRun, PartCoverage, Proof, SwitchOver, dividing_groups, dividing_links,
+    dividing_switches,
 };
 pub use fault::Fault;
 pub use flood::{Flood, FloodKind, FloodSet};
 pub use gravity::{Estimate, EstimateError, gravity};
+pub use group::Group;
 pub use guid::{Guid, GuidError};
-pub use id::{ChannelId, HostId, LinkId, MachineId, PortId, SwitchId};
+pub use id::{ChannelId, GroupId, HostId, LinkId, MachineId, PortId, SwitchId};
 pub use identity::{BadIdentity, IDENTITY_BYTES_MAX, SwitchIdentity};
 pub use intent::{
     Admin, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTable, HostTagging,
     IPV6_PREFIX_BITS, IngressFilter, Learning, Lldp, PortIntent, PortRole, SpanningTree, StormLimit, network_of,
 };
 pub use lag::LagNumber;
-pub use limits::{ADDRESSES_MAX, HOSTS_MAX, LEARNED_MAX_DEFAULT, LINKS_MAX, NAME_BYTES_MAX, SWITCHES_MAX};
+pub use limits::{
+    ADDRESSES_MAX, GROUP_MEMBERS_MAX, GROUPS_MAX, HOSTS_MAX, LEARNED_MAX_DEFAULT, LINKS_MAX, NAME_BYTES_MAX,
+    SWITCHES_MAX,
+};
 pub use mac::{Mac, MacError};
 pub use model::{Basis, Model, PortNames};
 pub use models::Models;

@@ -11,5 +11,9 @@ pub const ADDRESSES_MAX: usize = 4_096;
 pub const LEARNED_MAX_DEFAULT: usize = 64;
 /// Most links between switches in one topology.
 pub const LINKS_MAX: usize = 1_048_576;
+/// Most named groups in one topology.
+pub const GROUPS_MAX: usize = 1_024;
+/// Most members of all groups of one topology together.
+pub const GROUP_MEMBERS_MAX: usize = 1_048_576;
 /// Longest name of a switch, port, host or model, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;

@@ -290,6 +290,20 @@ words! {
         OneLink = "1",
         /// Any one link between switches, or any one switch with its links and hosts: the other hosts switch over.
         OneSwitch = "switch",
+        /// As switch, or all members of any one named group of the topology together: the other hosts switch over.
+        OneGroup = "group",
+    }
+}
+
+impl Resilience {
+    /// Whether a plan is ready for the failure of a switch.
+    pub const fn protects_switches(self) -> bool {
+        matches!(self, Self::OneSwitch | Self::OneGroup)
+    }
+
+    /// Whether a plan is ready for the failure of a named group.
+    pub const fn protects_groups(self) -> bool {
+        matches!(self, Self::OneGroup)
     }
 }
 

@@ -76,6 +76,8 @@ pub enum FindingKind {
     DividingLink,
     /// No plan can survive the failure of this switch: it alone ties hosts of others together.
     DividingSwitch,
+    /// No plan can survive the failure of this group: it alone ties hosts elsewhere together.
+    DividingGroup,
     /// A frame would cross a drained link, or pass through a drained switch.
     DrainedInUse,
     /// A frame between two hosts of one plane would leave it.
@@ -124,6 +126,7 @@ impl FindingKind {
             Self::BadSwitchOver => "bad-switch-over",
             Self::DividingLink => "dividing-link",
             Self::DividingSwitch => "dividing-switch",
+            Self::DividingGroup => "dividing-group",
             Self::DrainedInUse => "drained-in-use",
             Self::LeavesPlane => "leaves-plane",
             Self::LagMismatch => "lag-mismatch",

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, net::IpAddr, ops::Range, sync::Arc};
 
 use crate::{
-    ChannelId, Guid, HostId, LagNumber, LinkId, Mac, MachineId, Model, PortId, SwitchId, SwitchIdentity, VlanId,
+    ChannelId, Group, GroupId, Guid, HostId, LagNumber, LinkId, Mac, MachineId, Model, PortId, SwitchId,
+    SwitchIdentity, VlanId,
 };
 
 /// A switch and what it is.
@@ -179,6 +180,7 @@ pub struct Topology {
     links: Vec<Link>,
     hosts: Vec<Host>,
     standby_edges: Vec<StandbyEdge>,
+    groups: Vec<Group>,
     /// `switch_of[host]`.
     switch_of: Vec<SwitchId>,
     machines: Vec<Machine>,
@@ -259,6 +261,7 @@ impl Topology {
             switch_of,
             hosts,
             standby_edges,
+            groups: Vec::new(),
             machines,
             out,
             out_start,
@@ -267,6 +270,11 @@ impl Topology {
             rate_max_bps,
             in_band,
         }
+    }
+
+    /// The same with these groups, which [`TopologyBuilder`](crate::TopologyBuilder) has validated.
+    pub(crate) fn with_groups(self, groups: Vec<Group>) -> Self {
+        Self { groups, ..self }
     }
 
     /// All switches; `switches()[id.index()]` is switch `id`.
@@ -324,6 +332,27 @@ impl Topology {
     /// Edge ports on standby, in the order of their file.
     pub fn standby_edges(&self) -> &[StandbyEdge] {
         &self.standby_edges
+    }
+
+    /// Named groups of switches and links that fail together, in the order of their file.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The groups' indices, in order.
+    pub fn group_ids(&self) -> impl DoubleEndedIterator<Item = GroupId> + ExactSizeIterator + Clone + use<> {
+        GroupId::all(self.groups.len())
+    }
+
+    /// One group.
+    #[inline]
+    pub fn group(&self, id: GroupId) -> &Group {
+        &self.groups[id.index()]
+    }
+
+    /// The group of this name. Cost: O(groups).
+    pub fn find_group(&self, name: &str) -> Option<GroupId> {
+        self.groups.iter().position(|group| group.name == name).map(GroupId::new)
     }
 
     /// The standby edge at a port, if there is one. Cost: O(standby edges).

@@ -27,10 +27,13 @@ impl Topology {
             _ => false,
         };
         let mut ports = vec![None; self.ports().len()];
+        let mut switches = vec![None; self.switches().len()];
+        let mut links = vec![None; self.links().len()];
         for id in self.switch_ids().filter(|id| !gone.contains(id)) {
             let switch = self.switch(id);
             let spec = SwitchSpec { model: Some(switch.model.name.clone()), mgmt: switch.mgmt };
             let left = builder.add_switch(&switch.name, spec).map_err(one)?;
+            switches[id.index()] = Some(left);
             builder.set_switch_identity(left, switch.identity.clone()).map_err(one)?;
             switch.guid.map_or(Ok(()), |guid| builder.set_switch_guid(left, guid)).map_err(one)?;
             for port in self.port_ids(id) {
@@ -49,15 +52,16 @@ impl Topology {
                 builder.add_to_lag(lag, port).map_err(one)?;
             }
         }
-        for link in self.links() {
+        for (id, link) in self.link_ids().zip(self.links()) {
             if let (Some(a), Some(b)) = (ports[link.a.index()], ports[link.b.index()]) {
                 if !leads_away(self.port(link.a).attachment) {
-                    builder.add_link(a, b, link.rate_bps).map_err(one)?;
+                    links[id.index()] = Some(builder.add_link(a, b, link.rate_bps).map_err(one)?);
                 }
             }
         }
         builder.add_hosts_of(self, |_, host| ports[host.port.index()]).map_err(one)?;
         builder.add_standby_edges_of(self, |edge| ports[edge.port.index()]).map_err(one)?;
+        builder.add_groups_of(self, |id| switches[id.index()], |id| links[id.index()]).map_err(one)?;
         if let Some(in_band) = self.in_band() {
             if let Some(controller) = ports[in_band.controller.index()] {
                 builder.set_in_band(InBand { controller, ..in_band }).map_err(one)?;

@@ -1,9 +1,9 @@
 //! Every text format against samples of the real thing, against its own writer, and against nonsense.
 
-use std::{fs, net::IpAddr, path::PathBuf};
+use std::{collections::BTreeSet, fs, net::IpAddr, path::PathBuf};
 
 use fabric::{
-    Guid, LagNumber, Mac, SwitchIdentity, SwitchSpec, Topology, TopologyBuilder,
+    Guid, LagNumber, LinkId, Mac, SwitchId, SwitchIdentity, SwitchSpec, Topology, TopologyBuilder,
     format::{
         diagnostic::DIAGNOSTICS_MAX,
         exchange::{Format, ImportOptions, Imported, export, import},
@@ -582,6 +582,7 @@ prop_compose! {
         spare in vec(any::<prop::sample::Index>(), 0..4),
         facts in vec((0_u8..4, 0_u8..3), 8),
         machines in vec((0_u8..3, 0_u8..3, 0_u32..3), 8),
+        groups in vec((names(), vec(any::<prop::sample::Index>(), 1..5)), 0..4),
     ) -> Topology {
         let mut builder = TopologyBuilder::new();
         let mut switches = Vec::new();
@@ -696,6 +697,21 @@ prop_compose! {
                 builder.set_host_guid(host, guid).unwrap();
             }
         }
+        let topology = builder.finish().unwrap();
+        let mut builder = TopologyBuilder::of(&topology);
+        for (name, members) in groups {
+            let (switches, links) = (topology.switches().len(), topology.links().len());
+            let mut own = (BTreeSet::new(), BTreeSet::new());
+            for member in members {
+                match member.index(switches + links) {
+                    switch if switch < switches => own.0.insert(SwitchId::new(switch)),
+                    link => own.1.insert(LinkId::new(link - switches)),
+                };
+            }
+            let (switches, links): (Vec<_>, Vec<_>) = (own.0.into_iter().collect(), own.1.into_iter().collect());
+            // A name that a switch or another group has is simply not used.
+            let _ = builder.add_group(&name, &switches, &links);
+        }
         builder.finish().unwrap()
     }
 }
@@ -705,6 +721,49 @@ fn builder_count(names: &[String]) -> usize {
     distinct.sort();
     distinct.dedup();
     distinct.len()
+}
+
+/// A mistake in a file that has no other: what is named, where, and the way out.
+#[test]
+fn members_of_groups_are_switches_and_cables_between_them() {
+    const FILE: &str = r#"switches:
+  a: {lags: {lag1: [p1, p2]}}
+  b: {lags: {lag1: [p1, p2]}}
+links:
+  - a:lag1 -- b:lag1
+  - a:"Te 1/3" -- b:p3
+hosts:
+  h1: {mac: "02:00:00:00:00:01", port: "a:p9"}
+groups:
+  feed-a: [a]
+  card-1: [b, "b:p3 -- a:\"Te 1/3\"", "a:lag1"]
+"#;
+    let topology = parse_native("groups.yaml", FILE).expect("valid");
+    let names: Vec<&str> = topology.groups().iter().map(|group| group.name.as_str()).collect();
+    assert_eq!(names, ["feed-a", "card-1"]);
+    assert_eq!(topology.groups()[1].switches, [SwitchId::new(1)]);
+    assert_eq!(topology.groups()[1].links, [0, 1].map(LinkId::new));
+    let written = write_native(&topology);
+    assert!(written.contains("  card-1: [b, \"a:lag1 -- b:lag1\", \"a:\\\"Te 1/3\\\" -- b:p3\"]\n"), "{written}");
+    assert_eq!(parse_native("groups.yaml", &written), Ok(topology));
+    for (from, to, expected) in [
+        ("\"a:lag1\"]", "\"a:p9\"]", "the cable at a:p9 does not lead to a switch"),
+        ("\"a:lag1\"]", "\"a:p1\"]", "a:p1 is a member of the LAG a:lag1, which fails as a whole"),
+        ("\"a:lag1\"]", "\"a:p7\"]", "no cable is plugged into port p7 of switch a"),
+        ("\"a:lag1\"]", "\"a:lag1 -- b:p3\"]", "there is no cable between a:lag1 and b:p3"),
+        ("\"a:lag1\"]", "\"a:lag1\", \"b:lag1 -- a:lag1\"]", "b:lag1 -- a:lag1 is twice in group card-1"),
+        ("feed-a: [a]", "feed-a: [h1]", "unknown switch h1"),
+        ("feed-a: [a]", "feed-a: []", "group feed-a has no members"),
+        ("feed-a: [a]", "card-1: [a]", "group card-1 is named twice"),
+        ("feed-a: [a]", "b: [a]", "b is the name of a switch and of a group"),
+        ("feed-a: [a]", "\"feed a\": [a]", "\"feed a\" is not a usable name"),
+    ] {
+        let text = FILE.replacen(from, to, 1);
+        assert_ne!(text, FILE, "{from}");
+        let message = parse_native("groups.yaml", &text).expect_err(to).to_string();
+        assert!(message.contains(expected) && message.contains("groups.yaml:1"), "{to}: {message}");
+        assert!(message.contains("help:"), "{to}: {message}");
+    }
 }
 
 const LAGS: &str = r#"switches:

@@ -7,10 +7,11 @@ use std::{
 };
 
 use fabric::{
-    Admin, Assignment, Attachment, ChannelId, Demand, DeviceIntent, Failure, FdbRun, FlowControl, HostId, HostRun,
-    LinkId, Mac, PairRun, PathSets, PermutationProof, PlanePairs, Planes, Policy, PortId, PortIntent, Proof, Rails,
-    Subnet, SwitchId, SwitchOver, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool,
-    VlanSet, Weights, dividing_links, dividing_switches, permutation_demand, permutations, rng::Rng,
+    Admin, Assignment, Attachment, ChannelId, Demand, DeviceIntent, Failure, FdbRun, FlowControl, GroupId, HostId,
+    HostRun, LinkId, Mac, PairRun, PathSets, PermutationProof, PlanePairs, Planes, Policy, PortId, PortIntent, Proof,
+    Rails, Subnet, SwitchId, SwitchOver, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId,
+    VlanPool, VlanSet, Weights, dividing_groups, dividing_links, dividing_switches, permutation_demand, permutations,
+    rng::Rng,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..60;
@@ -215,7 +216,7 @@ fn a_failure_takes_its_links_and_blocks_what_goes_on_through_it() {
             for channel in topology.channel_ids() {
                 assert_eq!(failure.blocks(&topology, channel), channel.index() / 2 == link.index(), "seed {seed}");
             }
-            assert!(topology.switch_ids().all(|switch| !failure.takes(switch)));
+            assert!(topology.switch_ids().all(|switch| !failure.takes(&topology, switch)));
         }
         for dead in (0..topology.switches().len()).map(SwitchId::new) {
             let failure = Failure::Switch(dead);
@@ -229,9 +230,101 @@ fn a_failure_takes_its_links_and_blocks_what_goes_on_through_it() {
                 // The channel of an even number leaves the link's first end.
                 assert_eq!(blocked, [*a == dead, *b == dead], "seed {seed}");
             }
-            assert!(topology.switch_ids().all(|switch| failure.takes(switch) == (switch == dead)));
+            assert!(topology.switch_ids().all(|switch| failure.takes(&topology, switch) == (switch == dead)));
         }
     }
+}
+
+/// The same cabling with up to four groups of any switches and links.
+fn with_random_groups(topology: &Topology, rng: &mut Rng) -> Topology {
+    let mut builder = TopologyBuilder::of(topology);
+    for number in 0..rng.below(5) {
+        let switches: Vec<SwitchId> = topology.switch_ids().filter(|_| rng.below(4) == 0).collect();
+        let links: Vec<LinkId> = topology.link_ids().filter(|_| rng.below(5) == 0).collect();
+        if !switches.is_empty() || !links.is_empty() {
+            builder.add_group(&format!("g{number}"), &switches, &links).expect("a fresh name and members");
+        }
+    }
+    builder.finish().expect("as connected as before")
+}
+
+/// By merging the ends of links without a member at them, until nothing changes: `piece[switch]`.
+fn pieces_without(topology: &Topology, group: GroupId) -> Vec<usize> {
+    let at = |port: PortId| topology.ports()[port.index()].switch;
+    let known = &topology.groups()[group.index()];
+    let mut piece: Vec<usize> = (0..topology.switches().len()).collect();
+    let carrying = topology.links().iter().enumerate().filter(|(number, link)| {
+        let is_member = known.links.contains(&LinkId::new(*number));
+        !is_member && !known.switches.contains(&at(link.a)) && !known.switches.contains(&at(link.b))
+    });
+    let carrying: Vec<(usize, usize)> = carrying.map(|(_, link)| (at(link.a).index(), at(link.b).index())).collect();
+    while let Some((a, b)) = carrying.iter().find(|(a, b)| piece[*a] != piece[*b]) {
+        let (from, to) = (piece[*a], piece[*b]);
+        piece.iter_mut().filter(|piece| **piece == from).for_each(|piece| *piece = to);
+    }
+    piece
+}
+
+#[test]
+fn groups_divide_if_hosts_elsewhere_are_in_pieces_without_them() {
+    let (mut dividing, mut covered) = (0, 0);
+    for seed in SEEDS {
+        let mut rng = Rng::new(seed);
+        let topology = with_random_groups(&random_fabric(&mut rng), &mut rng);
+        let groups: Vec<GroupId> = (0..topology.groups().len()).map(GroupId::new).collect();
+        let divides = |group: &GroupId| {
+            let piece = pieces_without(&topology, *group);
+            let members = &topology.groups()[group.index()].switches;
+            let lived_in = topology.hosts().iter().map(|host| topology.ports()[host.port.index()].switch);
+            let left = lived_in.filter(|switch| !members.contains(switch));
+            left.map(|switch| piece[switch.index()]).collect::<BTreeSet<usize>>().len() > 1
+        };
+        let expect: Vec<GroupId> = groups.iter().copied().filter(divides).collect();
+        assert_eq!(dividing_groups(&topology), expect, "seed {seed}");
+        dividing += expect.len();
+        covered += groups.len() - expect.len();
+    }
+    assert!(dividing > 20 && covered > 20, "{dividing}, {covered}");
+}
+
+#[test]
+fn a_group_fails_with_the_links_of_its_switches_and_blocks_what_goes_on_through_a_member() {
+    let mut groups = 0;
+    for seed in SEEDS {
+        let mut rng = Rng::new(seed);
+        let topology = with_random_groups(&random_fabric(&mut rng), &mut rng);
+        let at = |port: PortId| topology.ports()[port.index()].switch;
+        for (number, group) in topology.groups().iter().enumerate() {
+            let failure = Failure::Group(GroupId::new(number));
+            assert_eq!(failure.label(&topology), group.name);
+            assert_eq!(topology.find_group(&group.name), Some(GroupId::new(number)));
+            let mut own = Vec::new();
+            for (number, link) in topology.links().iter().enumerate() {
+                let id = LinkId::new(number);
+                let ends = [at(link.a), at(link.b)];
+                let dead = ends.map(|end| group.switches.contains(&end));
+                let is_member = group.links.contains(&id);
+                if is_member || dead.contains(&true) {
+                    own.push(id);
+                }
+                // The channel of an even number leaves the link's first end. What goes to a dead switch ends there in any case.
+                let expect = [!dead[1] && (is_member || dead[0]), !dead[0] && (is_member || dead[1])];
+                let blocked = [2 * number, 2 * number + 1];
+                assert_eq!(blocked.map(|at| failure.blocks(&topology, ChannelId::new(at))), expect, "seed {seed}");
+            }
+            assert_eq!(failure.links(&topology), own, "seed {seed}");
+            let is_outer = |link: &LinkId| {
+                let link = topology.links()[link.index()];
+                [link.a, link.b].iter().any(|end| !group.switches.contains(&at(*end)))
+            };
+            own.retain(is_outer);
+            assert_eq!(failure.outer_links(&topology), own, "seed {seed}");
+            let takes = |switch: SwitchId| failure.takes(&topology, switch) == group.switches.contains(&switch);
+            assert!(topology.switch_ids().all(takes), "seed {seed}");
+            groups += 1;
+        }
+    }
+    assert!(groups > 60, "{groups}");
 }
 
 #[test]

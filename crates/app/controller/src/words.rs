@@ -69,13 +69,19 @@ impl StandbyEvent {
     }
 }
 
-fn ready(plan: &Plan, Prepared { links, switches, stopped }: Prepared, bonds: usize) -> Words {
+fn ready(plan: &Plan, Prepared { links, switches, groups, stopped }: Prepared, bonds: usize) -> Words {
     let care = match stopped {
         0 => String::new(),
         _ => format!("; for {stopped} of them hosts that move are stopped for a moment"),
     };
     let (of, of_switches) = (plan.topology.links().len(), plan.topology.switches().len());
     let cables = match &plan.failover {
+        Some(_) if groups > 0 => {
+            let of_groups = plan.topology.groups().len();
+            format!(
+                "any of {links} cables of {of}, {switches} switches of {of_switches} or {groups} groups of {of_groups}{care}"
+            )
+        }
         Some(_) if switches > 0 => {
             format!("any of {links} cables of {of} or {switches} switches of {of_switches}{care}")
         }
@@ -123,7 +129,8 @@ fn standby_notice(plan: &Plan, notice: &StandbyNotice) -> Words {
     };
     let moved = |failure: Failure| {
         let over = plan.failover.as_ref().and_then(|failover| failover.switch_over(failure));
-        over.map_or_else(String::new, |over| moved_words(plan, over))
+        let stays = || "no frame between other hosts passes it".to_owned();
+        over.map_or_else(stays, |over| moved_words(plan, over))
     };
     match *notice {
         StandbyNotice::Failed(failure) => {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{FailoverSummary, Finding, PathSummary, Report, Summary, SwitchCoverage};
+use crate::{FailoverSummary, Finding, PartCoverage, PathSummary, Report, Summary};
 
 /// A summary as an object, one field for each figure.
 ///
@@ -100,10 +100,13 @@ pub fn failover_json(summary: &FailoverSummary) -> Value {
 
 /// The fields of a failover's summary.
 pub(super) fn failover_fields(summary: &FailoverSummary) -> Vec<(&'static str, Value)> {
-    let FailoverSummary { links_covered, links_dividing, switches, drained, max_channel_time, .. } = summary;
+    let FailoverSummary { links_covered, links_dividing, switches, groups, drained, max_channel_time, .. } = summary;
     let mut fields = vec![("links_covered", json!(links_covered)), ("links_dividing", json!(links_dividing))];
-    if let Some(SwitchCoverage { covered, dividing }) = switches {
+    if let Some(PartCoverage { covered, dividing }) = switches {
         fields.extend([("switches_covered", json!(covered)), ("switches_dividing", json!(dividing))]);
+    }
+    if let Some(PartCoverage { covered, dividing }) = groups {
+        fields.extend([("groups_covered", json!(covered)), ("groups_dividing", json!(dividing))]);
     }
     fields.extend([
         ("drained", json!(drained)),

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, net::IpAddr};
 
 use fabric::{
-    Assignment, Certificate, DeviceIntent, EngineName, Failover, FailoverSummary, HostId, Plan, Policy, Proof,
-    Relation, Resilience, Summary, SwitchCoverage, Topology, VlanId, VlanSet, VlanTree,
+    Assignment, Certificate, DeviceIntent, EngineName, Failover, FailoverSummary, HostId, PartCoverage, Plan, Policy,
+    Proof, Relation, Resilience, Summary, Topology, VlanId, VlanSet, VlanTree,
 };
 
 use crate::{
@@ -29,7 +29,7 @@ pub(crate) struct Parts {
     pub(crate) threads: usize,
 }
 
-/// What a plan does when a link or a switch fails, and the VLANs of its trees.
+/// What a plan does when a link, a switch or a group fails, and the VLANs of its trees.
 pub(crate) struct Backup {
     pub(crate) protection: Protection,
     /// `vlan[tree]`.
@@ -49,14 +49,18 @@ impl Backup {
         let is_extra = |vlan: VlanId| !used.contains(vlan);
         let Self { protection, vlan } = self;
         let switch_overs = protection.switch_overs(&vlan);
-        let Protection { numberings, time_max, links_dividing, switches_dividing, .. } = protection;
+        let Protection { numberings, time_max, links_dividing, switches_dividing, groups_dividing, .. } = protection;
         let runs = devices.iter().flat_map(|device| &device.fdb).filter(|run| is_extra(run.vlan));
         let summary = FailoverSummary {
             links_covered: topology.links().len() - links_dividing,
             links_dividing,
-            switches: (resilience == Resilience::OneSwitch).then(|| SwitchCoverage {
+            switches: resilience.protects_switches().then(|| PartCoverage {
                 covered: topology.switches().len() - switches_dividing,
                 dividing: switches_dividing,
+            }),
+            groups: resilience.protects_groups().then(|| PartCoverage {
+                covered: topology.groups().len() - groups_dividing,
+                dividing: groups_dividing,
             }),
             drained: switch_overs.iter().filter(|over| matches!(over.proof, Proof::Drained(_))).count(),
             max_channel_time: time_max,

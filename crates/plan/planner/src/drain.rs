@@ -228,6 +228,7 @@ fn of_whole(topology: &Topology, policy: Policy, in_service: &InService, plan: P
         let failed = |failure| match failure {
             Failure::Link(link) => Failure::Link(whole(&link)),
             Failure::Switch(switch) => Failure::Switch(in_service.switch[switch.index()]),
+            Failure::Group(group) => Failure::Group(group),
         };
         let switch_overs =
             switch_overs.into_iter().map(|over| SwitchOver { failure: failed(over.failure), ..over }).collect();

@@ -14,7 +14,7 @@
 
 use std::borrow::Cow;
 
-use fabric::{Plan, Policy, Topology, Traffic, TrafficMatrix};
+use fabric::{FailoverSummary, Plan, Policy, Topology, Traffic, TrafficMatrix};
 
 use crate::{
     PlanError, StepLimit, Watch, again,
@@ -142,7 +142,9 @@ fn for_all(mut plan: Plan, policy: &Policy, demands: &[Cow<'_, Traffic>], bound:
         let routings = overs.iter().map(|over| Routing::of_trees(&plan.trees, &over.apply(&plan.assignment)));
         let after = routings.map(|routing| longest(&times(topology, demands, &routing)));
         // What is covered without a switch-over carries no frames between others, so its failure changes no load.
-        let covered = failover.summary.links_covered + failover.summary.switches.map_or(0, |switches| switches.covered);
+        let FailoverSummary { links_covered, switches, groups, .. } = failover.summary;
+        let parts = [switches, groups].into_iter().flatten().map(|coverage| coverage.covered);
+        let covered = links_covered + parts.sum::<usize>();
         let unchanged = if covered > overs.len() { summary.max_channel_time } else { 0.0 };
         failover.summary.max_channel_time = after.fold(unchanged, f64::max);
     }

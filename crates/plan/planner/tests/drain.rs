@@ -128,10 +128,15 @@ fn every_switch_and_link_can_be_drained_hitless_and_come_back() {
 
 #[test]
 fn every_mode_plans_around_what_is_drained() {
-    let torus = generated("torus", &["3x3"], None);
+    // One group loses a member when it is drained, another all of its own.
+    let mut builder = TopologyBuilder::of(&generated("torus", &["3x3"], None));
+    builder.add_group("feed-a", &[SwitchId::new(4), SwitchId::new(0)], &[]).expect("fresh");
+    builder.add_group("card-3", &[], &[LinkId::new(5)]).expect("fresh");
+    builder.add_group("feed-b", &[SwitchId::new(7)], &[LinkId::new(2)]).expect("fresh");
+    let torus = builder.finish().expect("connected");
     for &tagging in Tagging::ALL {
         for flow_control in [FlowControl::None, FlowControl::Pause, FlowControl::Pfc(2)] {
-            for resilience in [Resilience::None, Resilience::OneLink] {
+            for resilience in [Resilience::None, Resilience::OneLink, Resilience::OneGroup] {
                 let policy = Policy { tagging, flow_control, resilience, ..Policy::default() };
                 for subject in [Ok(SwitchId::new(4)), Err(LinkId::new(5))] {
                     let asked = drained(&torus, &policy, subject).expect("the rest is connected");

@@ -1,4 +1,4 @@
-//! Plans that are ready for any one link to fail: every failure is played through on random cablings, twice judged.
+//! Plans that are ready for any one link, switch or group to fail: every failure is played through on random cablings, twice judged.
 
 mod common;
 
@@ -7,11 +7,12 @@ use std::{
     time::Duration,
 };
 
-use common::{Cabling, pairs};
+use common::{Cabling, grouped, pairs};
 use fabric::{
     Admin, Assignment, Demand, DeviceIntent, EngineName, Failure, FdbMode, FindingKind, FlowControl, HostId, HostRun,
     HostTable, LinkId, Mac, Plan, Policy, Proof, Resilience, RootedTree, Severity, SwitchId, SwitchSpec, Tagging,
-    Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, dividing_links, dividing_switches,
+    Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, dividing_groups, dividing_links, dividing_switches,
+    format::plan::{ReadMode, read_plan, write_plan},
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -33,9 +34,13 @@ fn failures(plan: &Plan) -> (Vec<Failure>, Vec<Failure>) {
     let topology = &plan.topology;
     let mut failures: Vec<Failure> = topology.link_ids().map(Failure::Link).collect();
     let mut dividing: Vec<Failure> = dividing_links(topology).into_iter().map(Failure::Link).collect();
-    if plan.policy.resilience == Resilience::OneSwitch {
+    if plan.policy.resilience.protects_switches() {
         failures.extend(topology.switch_ids().map(Failure::Switch));
         dividing.extend(dividing_switches(topology).into_iter().map(Failure::Switch));
+    }
+    if plan.policy.resilience.protects_groups() {
+        failures.extend(topology.group_ids().map(Failure::Group));
+        dividing.extend(dividing_groups(topology).into_iter().map(Failure::Group));
     }
     (failures, dividing)
 }
@@ -44,7 +49,8 @@ fn failures(plan: &Plan) -> (Vec<Failure>, Vec<Failure>) {
 fn judged(plan: &Plan) {
     let report = verify::check(plan);
     let (failures, dividing) = failures(plan);
-    let divides = |kind| matches!(kind, FindingKind::DividingLink | FindingKind::DividingSwitch);
+    let divides =
+        |kind| matches!(kind, FindingKind::DividingLink | FindingKind::DividingSwitch | FindingKind::DividingGroup);
     let warned = report.findings().iter().filter(|finding| divides(finding.kind)).count();
     assert_eq!(warned, dividing.len(), "{report}");
     for finding in report.findings().iter().filter(|finding| !divides(finding.kind)) {
@@ -63,12 +69,17 @@ fn judged(plan: &Plan) {
             let drained = matches!(over.proof, Proof::Drained(_));
             let after = over.apply(&plan.assignment);
             let before = if drained { &after } else { &plan.assignment };
-            assert!(is_acyclic(plan, [before, &after], failure), "without {}", failure.label(&plan.topology));
+            let label = failure.label(&plan.topology);
+            assert!(is_acyclic(plan, [before, &after], Some(failure)), "without {label}");
+            // A group may come back member by member.
+            if let Failure::Group(_) = failure {
+                assert!(is_acyclic(plan, [before, &after], None), "with {label} back");
+            }
         }
     }
 }
 
-/// Cuts a link on the switches, or all those of one, lets hosts switch over, and follows every frame of the hosts that are left.
+/// Cuts a link on the switches, or all those of a switch or a group, lets hosts switch over, and follows every frame of the hosts that are left.
 fn play(plan: &Plan, failure: Failure) {
     let topology = &plan.topology;
     let dead = failure.links(topology);
@@ -93,7 +104,7 @@ fn play(plan: &Plan, failure: Failure) {
         };
         topology.host_ids().map(table).collect()
     });
-    let is_left = |host: &HostId| failure != Failure::Switch(topology.switch_of(*host));
+    let is_left = |host: &HostId| !failure.takes(topology, topology.switch_of(*host));
     let judged: Vec<HostId> = topology.host_ids().filter(is_left).collect();
     let found = check_state(&Live { topology, devices: &devices, tables: tables.as_deref(), judged: &judged });
     let label = failure.label(topology);
@@ -102,11 +113,11 @@ fn play(plan: &Plan, failure: Failure) {
     assert!(found.unheard.is_empty(), "without {label}: {}", pairs(topology, &found.unheard));
 }
 
-/// Whether the routes of several assignments together close no cycle on any lane, dead links and hosts left out.
-fn is_acyclic(plan: &Plan, assignments: [&Assignment<VlanId>; 2], failure: Failure) -> bool {
+/// Whether the routes of several assignments together close no cycle on any lane, dead links and hosts of a failure left out.
+fn is_acyclic(plan: &Plan, assignments: [&Assignment<VlanId>; 2], failure: Option<Failure>) -> bool {
     let topology = &plan.topology;
-    let dead = failure.links(topology);
-    let is_left = |host: &HostId| failure != Failure::Switch(topology.switch_of(*host));
+    let dead = failure.map_or_else(Vec::new, |failure| failure.links(topology));
+    let is_left = |host: &HostId| failure.is_none_or(|failure| !failure.takes(topology, topology.switch_of(*host)));
     let mut next: BTreeMap<u8, BTreeSet<(usize, usize)>> = BTreeMap::new();
     let mut rooted: BTreeMap<(VlanId, SwitchId), RootedTree> = BTreeMap::new();
     for assignment in assignments {
@@ -187,6 +198,37 @@ proptest! {
         }
     }
 
+    /// Groups of any switches and links, overlapping or not, with as few VLANs as may be: whatever can be survived is.
+    #[test]
+    fn any_group_that_can_be_survived_is(
+        switches in 1_usize..12,
+        extra in 0_usize..24,
+        seed in any::<u64>(),
+        tagging in prop::sample::select(Tagging::ALL),
+        fdb in prop::sample::select(&[FdbMode::Full, FdbMode::Minimal][..]),
+        flow_control in flow_control(),
+        vlans_max in prop::option::weighted(0.3, 2_usize..12),
+    ) {
+        let mut rng = Rng::new(seed);
+        let topology = Cabling::random(switches, extra, &mut rng).topology().expect("connected");
+        let topology = grouped(&topology, &mut rng);
+        let resilience = Resilience::OneGroup;
+        let policy = Policy { tagging, fdb, flow_control, resilience, vlans_max, ..Policy::default() };
+        match few_steps(&topology, &policy, None) {
+            Ok(plan) => {
+                judged(&plan);
+                // The way into a file and back.
+                let mut text = Vec::new();
+                write_plan(&plan, &mut text).expect("written");
+                prop_assert_eq!(read_plan(&text, ReadMode::Strict).expect("read back"), plan);
+            }
+            Err(PlanError::TooManyVlansForResilience { .. } | PlanError::TooManyVlans { .. }) => {
+                prop_assert!(vlans_max.is_some());
+            }
+            Err(error) => prop_assert!(matches!(error, PlanError::Deadlock { .. }), "{error}"),
+        }
+    }
+
     /// A cap on VLANs is kept, or the error says what would fit, and that is so.
     #[test]
     fn a_cap_is_kept_or_named_with_the_need(
@@ -221,7 +263,8 @@ proptest! {
         let mut rng = Rng::new(seed);
         let mut cabling = Cabling::random(switches, extra, &mut rng);
         let topology = cabling.topology().expect("connected");
-        let resilience = if seed % 2 == 0 { Resilience::OneLink } else { Resilience::OneSwitch };
+        let resilience = [Resilience::OneLink, Resilience::OneSwitch, Resilience::OneGroup][(seed % 3) as usize];
+        let topology = if resilience.protects_groups() { grouped(&topology, &mut Rng::new(seed)) } else { topology };
         let policy = Policy { resilience, ..Policy::default() };
         let first = few_steps(&topology, &policy, None).expect("it plans");
         prop_assert_eq!(&first, &few_steps(&topology, &policy, None).expect("it plans"));
@@ -229,6 +272,7 @@ proptest! {
         judged(&again);
         cabling.change(&mut rng);
         let changed = cabling.topology().expect("changes keep it connected");
+        let changed = if resilience.protects_groups() { grouped(&changed, &mut Rng::new(!seed)) } else { changed };
         judged(&few_steps(&changed, &policy, Some(&again)).expect("it plans"));
     }
 }
@@ -263,6 +307,67 @@ fn well_known_networks_are_ready_for_every_failure() {
                 }
             }
         }
+    }
+}
+
+/// The planes of a torus, each on a power feed of its own; cards of a fat tree's spines; whatever hangs from two feeds at once.
+#[test]
+fn power_feeds_and_line_cards_are_survived() {
+    for (kind, size, groups) in [
+        (
+            "torus",
+            "4x4",
+            [("feed-a", vec![0, 1], vec![]), ("feed-b", vec![5, 10], vec![]), ("card", vec![], vec![0, 1, 2])],
+        ),
+        (
+            "hyperx",
+            "3x3",
+            [("feed-a", vec![0, 1, 2], vec![]), ("feed-b", vec![0, 4, 8], vec![]), ("card", vec![3], vec![9, 17])],
+        ),
+        (
+            "fat-tree",
+            "k=4",
+            [("feed-a", vec![0, 1], vec![]), ("feed-b", vec![2], vec![8]), ("card", vec![], vec![4, 5])],
+        ),
+    ] {
+        let shape = Kind::parse(kind, &[size.to_owned()]).expect("a valid size");
+        let mut builder = TopologyBuilder::of(&generate(&shape, &Options::default()).expect("a sane size"));
+        for (name, switches, links) in groups {
+            let switches: Vec<SwitchId> = switches.into_iter().map(SwitchId::new).collect();
+            let links: Vec<LinkId> = links.into_iter().map(LinkId::new).collect();
+            builder.add_group(name, &switches, &links).expect("a fresh name");
+        }
+        let topology = builder.finish().expect("connected");
+        for flow_control in [FlowControl::None, FlowControl::Pause, FlowControl::Pfc(2)] {
+            for tagging in [Tagging::Switch, Tagging::Pair] {
+                let policy = Policy { flow_control, tagging, resilience: Resilience::OneGroup, ..Policy::default() };
+                let plan = plan(&topology, &policy, None).expect("it plans");
+                judged(&plan);
+                let failover = plan.failover.as_ref().expect("it was asked for");
+                let groups = failover.summary.groups.expect("it was asked for");
+                eprintln!(
+                    "{kind} {size}, {flow_control}, {tagging}: {} VLANs, {groups:?}, worst {}",
+                    plan.summary.vlans, failover.summary.max_channel_time
+                );
+                for over in failover.switch_overs.iter().filter(|over| matches!(over.failure, Failure::Group(_))) {
+                    eprintln!("    {}: {:?}", over.failure.label(&topology), over.proof);
+                }
+            }
+        }
+    }
+}
+
+/// Without `--resilience group` named groups change nothing but the topology in the plan.
+#[test]
+fn groups_change_no_other_plan() {
+    let kind = Kind::parse("torus", &["4x4".to_owned()]).expect("a valid size");
+    let topology = generate(&kind, &Options::default()).expect("a sane size");
+    let grouped = grouped(&topology, &mut Rng::new(5));
+    assert!(!grouped.groups().is_empty());
+    for resilience in [Resilience::None, Resilience::OneLink, Resilience::OneSwitch] {
+        let policy = Policy { resilience, ..Policy::default() };
+        let plain = plan(&topology, &policy, None).expect("it plans");
+        assert_eq!(plan(&grouped, &policy, None).expect("it plans"), Plan { topology: grouped.clone(), ..plain });
     }
 }
 

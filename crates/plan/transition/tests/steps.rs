@@ -5,10 +5,10 @@
 #[path = "../../planner/tests/common/mod.rs"]
 mod common;
 
-use common::{Cabling, pairs};
+use common::{Cabling, grouped, pairs};
 use fabric::{
     FdbMode, FindingKind, FlowControl, HostId, Plan, Policy, Resilience, Severity, Tagging, Topology, VlanId, VlanPool,
-    dividing_links, dividing_switches,
+    dividing_groups, dividing_links, dividing_switches,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -67,19 +67,24 @@ fn judge_chain(seed: u64, tally: &mut Tally) {
         vlans_max: (seed % 4 == 1).then(|| 2 + rng.below(6)),
         resilience: match seed % 10 {
             2 => Resilience::OneLink,
+            7 if seed % 20 == 7 => Resilience::OneGroup,
             7 => Resilience::OneSwitch,
             _ => Resilience::None,
         },
         ..Policy::default()
     };
-    let topology = cabling.topology().expect("connected");
+    let with_groups = |topology: Topology, rng: &mut Rng| match policy.resilience.protects_groups() {
+        true => grouped(&topology, rng),
+        false => topology,
+    };
+    let topology = with_groups(cabling.topology().expect("connected"), &mut rng);
     // So few VLANs that no plan could be ready for failures are no plan's fault.
     let Some(mut previous) = plan_or_too_few(&topology, &policy, None) else { return };
     for link in 0..CHAIN {
         for _ in 0..1 + rng.below(3) {
             cabling.change(&mut rng);
         }
-        let changed = cabling.topology().expect("changes keep it connected");
+        let changed = with_groups(cabling.topology().expect("changes keep it connected"), &mut rng);
         // Now and then somebody plans anew, without regard to what is there.
         let regardless = rng.below(6) == 0;
         let Some(next) = plan_or_too_few(&changed, &policy, (!regardless).then_some(&previous)) else { return };
@@ -105,20 +110,19 @@ fn judge_chain(seed: u64, tally: &mut Tally) {
 /// A plan is sound if the judge finds nothing, with three exceptions, none of which depends on how it was made.
 /// Without flow control routes may have cycles: mended trees keep what stands of the old ones, which a plan made anew
 /// might not have. Then, and only then, there is no certificate. With flow control broadcasts alone may close a ring,
-/// since a certificate is about routes. And a plan that is ready for failures is warned of links and switches that nothing can
-/// replace.
+/// since a certificate is about routes. And a plan that is ready for failures is warned of links, switches and groups that nothing
+/// can replace.
 fn judge_plan(plan: &Plan, what: &str) {
     let report = verify::check(plan);
     let found = |kind| report.findings().iter().filter(move |finding| finding.kind == kind);
     let cycle = found(FindingKind::DependencyCycle).next();
     let unproven = found(FindingKind::BadCertificate).next().is_some();
-    let (links, switches) = match plan.policy.resilience {
-        Resilience::None => (0, 0),
-        Resilience::OneLink => (dividing_links(&plan.topology).len(), 0),
-        Resilience::OneSwitch => (dividing_links(&plan.topology).len(), dividing_switches(&plan.topology).len()),
-    };
-    let warned = [FindingKind::DividingLink, FindingKind::DividingSwitch].map(|kind| found(kind).count());
-    assert_eq!(warned, [links, switches], "{what}\n{report}");
+    let (topology, asked) = (&plan.topology, plan.policy.resilience);
+    let links = if asked == Resilience::None { 0 } else { dividing_links(topology).len() };
+    let switches = if asked.protects_switches() { dividing_switches(topology).len() } else { 0 };
+    let groups = if asked.protects_groups() { dividing_groups(topology).len() } else { 0 };
+    let warned = [FindingKind::DividingLink, FindingKind::DividingSwitch, FindingKind::DividingGroup];
+    assert_eq!(warned.map(|kind| found(kind).count()), [links, switches, groups], "{what}\n{report}");
     match plan.policy.flow_control {
         FlowControl::None => assert_eq!(cycle.is_some(), unproven, "{what}\n{report}"),
         FlowControl::Pause | FlowControl::Pfc(_) => {
@@ -128,7 +132,7 @@ fn judge_plan(plan: &Plan, what: &str) {
         }
     }
     let others = report.findings().iter().filter(|finding| match finding.kind {
-        FindingKind::DividingLink | FindingKind::DividingSwitch => false,
+        FindingKind::DividingLink | FindingKind::DividingSwitch | FindingKind::DividingGroup => false,
         FindingKind::DependencyCycle | FindingKind::BadCertificate => finding.severity != Severity::Note,
         _ => true,
     });

@@ -10,9 +10,9 @@ use std::{
 use common::{Wish, clos, plan, ring, topology, topology_of, uneven_clos, vlan};
 use fabric::{
     Admin, Assignment, Certificate, Demand, EngineName, Failover, FailoverSummary, Failure, FdbEntry, FdbMode, FdbRun,
-    FindingKind as K, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId, Mac, PairRun, Plan, Planes,
-    PortIntent, PortRole, Proof, Resilience, Severity, SpanningTree, SwitchCoverage, SwitchId, SwitchOver, Tagging,
-    TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanSet,
+    FindingKind as K, FlowControl, FlowControlMode, GroupId, HostId, HostRun, IngressFilter, LinkId, Mac, PairRun,
+    PartCoverage, Plan, Planes, PortIntent, PortRole, Proof, Resilience, Severity, SpanningTree, SwitchId, SwitchOver,
+    Tagging, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanSet,
 };
 use verify::{check, check_with};
 
@@ -97,6 +97,7 @@ fn ready() -> Plan {
             links_covered: 3,
             links_dividing: 0,
             switches: None,
+            groups: None,
             drained: 0,
             max_channel_time: 2.0,
             vlans_extra: 0,
@@ -112,7 +113,34 @@ fn ready_switches() -> Plan {
     plan.policy.resilience = Resilience::OneSwitch;
     let (failure, hosts) = (Failure::Switch(SwitchId::new(0)), vec![host_run(1, 4)]);
     overs(&mut plan).push(SwitchOver { failure, hosts, pairs: Vec::new(), proof: Proof::Certificate });
-    failover_summary(&mut plan).switches = Some(SwitchCoverage { covered: 3, dividing: 0 });
+    failover_summary(&mut plan).switches = Some(PartCoverage { covered: 3, dividing: 0 });
+    plan
+}
+
+/// The same, ready for groups to fail as well: without s0 and a cable of it, h1 goes to VLAN 4; without s1 and s2 h0 is alone; and a
+/// group is the cable s1-s2.
+fn ready_groups() -> Plan {
+    let mut plan = ready_switches();
+    let mut builder = TopologyBuilder::of(&plan.topology);
+    builder.add_group("feed-a", &[SwitchId::new(0)], &[LinkId::new(2)]).expect("a fresh name");
+    builder.add_group("feed-b", &[SwitchId::new(1), SwitchId::new(2)], &[]).expect("a fresh name");
+    builder.add_group("card-3", &[], &[LinkId::new(1)]).expect("a fresh name");
+    plan.topology = builder.finish().expect("as connected as before");
+    plan.policy.resilience = Resilience::OneGroup;
+    for (group, hosts) in [(0, vec![host_run(1, 4)]), (2, vec![host_run(1, 2), host_run(2, 2)])] {
+        let failure = Failure::Group(GroupId::new(group));
+        overs(&mut plan).push(SwitchOver { failure, hosts, pairs: Vec::new(), proof: Proof::Certificate });
+    }
+    failover_summary(&mut plan).groups = Some(PartCoverage { covered: 3, dividing: 0 });
+    plan
+}
+
+/// Three switches in a ring, of which a group takes two cables: nothing leads to s2 any more.
+fn dividing_group() -> Plan {
+    let mut plan = ready_switches();
+    let mut builder = TopologyBuilder::of(&plan.topology);
+    builder.add_group("card-3", &[], &[LinkId::new(1), LinkId::new(2)]).expect("a fresh name");
+    plan.topology = builder.finish().expect("as connected as before");
     plan
 }
 
@@ -139,6 +167,7 @@ fn ready_pairs() -> Plan {
             links_covered: 2,
             links_dividing: 0,
             switches: None,
+            groups: None,
             drained: 0,
             max_channel_time: 1.0,
             vlans_extra: 0,
@@ -1025,10 +1054,77 @@ const FAILURES: &[Case] = &[
     fatal(
         "covered switches",
         ready_switches,
-        |p| failover_summary(p).switches = Some(SwitchCoverage { covered: 2, dividing: 1 }),
+        |p| failover_summary(p).switches = Some(PartCoverage { covered: 2, dividing: 1 }),
         &[K::SummaryMismatch],
     ),
     fatal("switches not spoken of", ready_switches, |p| failover_summary(p).switches = None, &[K::SummaryMismatch]),
+    fatal(
+        "a host goes where a dead member of the group is passed",
+        ready_groups,
+        |p| overs(p)[4].hosts[0].choice = vlan(2),
+        &[K::BadSwitchOver],
+    ),
+    fatal(
+        "nobody switches over for a group",
+        ready_groups,
+        |p| {
+            overs(p).pop();
+        },
+        &[K::BadSwitchOver],
+    ),
+    fatal(
+        "a group that there is not",
+        ready_groups,
+        |p| overs(p)[5].failure = Failure::Group(GroupId::new(3)),
+        &[K::BadSwitchOver],
+    ),
+    fatal("a group before a switch", ready_groups, |p| overs(p).swap(3, 4), &[K::BadSwitchOver]),
+    fatal(
+        "a group's switch-over that nobody asked for",
+        ready_groups,
+        |p| {
+            p.policy.resilience = Resilience::OneSwitch;
+            failover_summary(p).groups = None;
+        },
+        &[K::BadSwitchOver],
+    ),
+    fatal(
+        "a group's switch-over on a numbering that does not cover it",
+        ready_groups,
+        |p| overs(p)[5].proof = Proof::Numbering(0),
+        &[K::BadCertificate],
+    ),
+    fatal(
+        "a group's switch-over on a numbering that does not cover a cable of the group, which may come back",
+        ready_groups,
+        |p| {
+            p.failover.as_mut().unwrap().numberings.push(Certificate { rank: vec![vec![0, 3, 5, 2, 4, 1]] });
+            overs(p)[4].proof = Proof::Numbering(1);
+        },
+        &[K::BadCertificate],
+    ),
+    fatal(
+        "a group's switch-over on no numbering",
+        ready_groups,
+        |p| overs(p)[4].proof = Proof::Unneeded,
+        &[K::BadCertificate],
+    ),
+    fatal(
+        "covered groups",
+        ready_groups,
+        |p| failover_summary(p).groups = Some(PartCoverage { covered: 2, dividing: 1 }),
+        &[K::SummaryMismatch],
+    ),
+    fatal("groups not spoken of", ready_groups, |p| failover_summary(p).groups = None, &[K::SummaryMismatch]),
+    warning(
+        "a group that nothing can replace",
+        dividing_group,
+        |p| {
+            p.policy.resilience = Resilience::OneGroup;
+            failover_summary(p).groups = Some(PartCoverage { covered: 0, dividing: 1 });
+        },
+        &[K::DividingGroup],
+    ),
     warning(
         "a switch that nothing can replace",
         row,
@@ -1037,7 +1133,8 @@ const FAILURES: &[Case] = &[
             let summary = FailoverSummary {
                 links_covered: 0,
                 links_dividing: 2,
-                switches: Some(SwitchCoverage { covered: 2, dividing: 1 }),
+                switches: Some(PartCoverage { covered: 2, dividing: 1 }),
+                groups: None,
                 drained: 0,
                 max_channel_time: 2.0,
                 vlans_extra: 0,
@@ -1058,6 +1155,7 @@ const FAILURES: &[Case] = &[
                 links_covered,
                 links_dividing,
                 switches: None,
+                groups: None,
                 drained,
                 max_channel_time,
                 vlans_extra,

@@ -1,4 +1,4 @@
-//! Stands by for a cable or a switch to fail, and then has the hosts that it cut off send in the VLANs that the plan stored for
+//! Stands by for a cable, a switch or a group of both to fail, and then has the hosts that it cut off send in the VLANs that the plan stored for
 //! that.
 //!
 //! ```text
@@ -6,7 +6,9 @@
 //!   home ◀▶ stopped(failure) ◀──▶ over(failure)        proof: a further numbering, drained or not
 //! ```
 //! A switch has failed once all its cables are down; its stored switch-over takes the place of one for any of them. Its own
-//! hosts send nothing that leaves it, so nobody waits for it to stop or to move them; that is done when it answers again.
+//! hosts send nothing that leaves it, so nobody waits for it to stop or to move them; that is done when it answers again. A group
+//! has failed once all cables that lead out of it are down; its switch-over takes the place of one for any of its members. Where nothing
+//! has to be stored for a part, hosts stay where the plan has them while all its cables are down.
 //!
 //! A further numbering leaves out what goes over dead cables, which may come back to life at any moment, even before
 //! all hosts have moved. So hosts that move are stopped first where that is the proof; what the others send respects
@@ -22,7 +24,10 @@ use std::{
     time::Duration,
 };
 
-use fabric::{Failure, HostId, LinkId, Plan, Proof, SwitchId, Tagging, Topology, VlanId, dividing_links};
+use fabric::{
+    Failure, HostId, InService, LinkId, Plan, Proof, SwitchId, Tagging, Topology, VlanId, dividing_groups,
+    dividing_links, dividing_switches,
+};
 
 /// How long switches are given to stop hosts before those go on as before.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
@@ -109,13 +114,13 @@ pub enum ActiveVlans {
 /// What is worth telling a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandbyNotice {
-    /// A cable died, or a switch with all its cables. What the plan stored for it is being done.
+    /// A cable died, or a switch or group with all its cables. What the plan stored for it is being done; for some nothing has to be.
     Failed(Failure),
     /// A cable died that no frame needs.
     Missed(LinkId),
     /// A cable died beside which nothing runs.
     Dividing(LinkId),
-    /// A cable or a switch died while a switch-over for another was in force; nothing is stored for both.
+    /// A cable, a switch or a group died while a switch-over for another was in force; nothing is stored for both.
     Second(Failure),
     /// A cable is alive again.
     Healed(LinkId),
@@ -161,7 +166,9 @@ pub struct Prepared {
     pub links: usize,
     /// How many switches.
     pub switches: usize,
-    /// For how many of both hosts are stopped for a moment before they move.
+    /// How many groups.
+    pub groups: usize,
+    /// For how many of all these hosts are stopped for a moment before they move.
     pub stopped: usize,
 }
 
@@ -174,10 +181,11 @@ pub struct Standby {
     home: Vec<Pvid>,
     /// By failure: who moves then.
     overs: BTreeMap<Failure, Over>,
-    /// By switch that something is stored for: its cables.
-    cables: BTreeMap<SwitchId, Vec<LinkId>>,
-    /// Of these switches, those all of whose cables are down.
-    dead: BTreeSet<SwitchId>,
+    /// Switches and groups that the plan is ready for: something is stored, or hosts are to stay although something is stored for
+    /// less.
+    parts: BTreeMap<Failure, Part>,
+    /// Of these, those all of whose cables to other switches are down.
+    dead: BTreeSet<Failure>,
     dividing: BTreeSet<LinkId>,
     /// How long what failed must be alive before hosts go back.
     hold: HoldDown,
@@ -211,6 +219,17 @@ pub struct Standby {
     notices: VecDeque<StandbyNotice>,
 }
 
+/// A switch or a group.
+#[derive(Clone, Debug)]
+struct Part {
+    /// Its cables, ascending.
+    links: Vec<LinkId>,
+    /// Those that lead to other switches; at least one. Of a cable between switches that are off nobody knows.
+    outer: Vec<LinkId>,
+    /// Its switches.
+    switches: BTreeSet<SwitchId>,
+}
+
 #[derive(Clone, Debug)]
 struct Over {
     proof: Proof,
@@ -241,17 +260,14 @@ impl Standby {
             (over.failure, Over { proof: over.proof, moves, switches })
         });
         let overs: BTreeMap<Failure, Over> = overs.collect();
-        let cables = overs.keys().filter_map(|failure| match failure {
-            Failure::Switch(switch) => Some((*switch, failure.links(&plan.topology))),
-            Failure::Link(_) => None,
-        });
+        let parts = parts(plan, &overs);
         let home = |host: HostId| {
             let (port, switch) = (plan.topology.host(host).port, plan.topology.switch_of(host));
             plan.devices[switch.index()].ports.iter().find(|intent| intent.port == port)?.pvid
         };
         Ok(Self {
             home: plan.topology.host_ids().map(home).collect(),
-            cables: cables.collect(),
+            parts,
             overs,
             dead: BTreeSet::new(),
             dividing: dividing_links(&plan.topology).into_iter().collect(),
@@ -276,11 +292,13 @@ impl Standby {
         })
     }
 
-    /// Cables and switches that something is stored for, and those of both for which hosts have to be stopped for a moment
+    /// Cables, switches and groups that something is stored for, and those of all for which hosts have to be stopped for a moment
     /// before they move.
     pub fn prepared(&self) -> Prepared {
         let stopped = self.overs.keys().filter(|failure| !self.is_free(**failure)).count();
-        Prepared { links: self.overs.len() - self.cables.len(), switches: self.cables.len(), stopped }
+        let switches = self.overs.keys().filter(|failure| matches!(failure, Failure::Switch(_))).count();
+        let groups = self.overs.keys().filter(|failure| matches!(failure, Failure::Group(_))).count();
+        Prepared { links: self.overs.len() - switches - groups, switches, groups, stopped }
     }
 
     /// Takes what an earlier standby knew of cables. The hold-down of those that it kept out begins anew.
@@ -304,9 +322,9 @@ impl Standby {
         if held(ActiveVlans::Planned) {
             return Ok(ActiveVlans::Planned);
         }
-        let is_dead = |failure: &Failure| match failure {
-            Failure::Link(link) => dead.contains(link),
-            Failure::Switch(switch) => self.cables[switch].iter().all(|link| dead.contains(link)),
+        let is_dead = |failure: &Failure| {
+            let outer = self.parts.get(failure).map_or(self.cables(failure), |part| &part.outer);
+            outer.iter().all(|link| dead.contains(link))
         };
         // What is dead is likelier than what is not, and what asks for care is the safer guess.
         let exact = (self.overs.keys().copied())
@@ -386,15 +404,15 @@ impl Standby {
                 }
             }
         }
-        let is_dead = |links: &Vec<LinkId>| links.iter().all(|link| self.down.contains(link));
-        let dead: BTreeSet<SwitchId> =
-            self.cables.iter().filter(|(_, links)| is_dead(links)).map(|(switch, _)| *switch).collect();
-        let died_with = |link: &LinkId| dead.iter().any(|switch| self.cables[switch].contains(link));
-        died.retain(|(link, _)| !died_with(link));
-        let newly: BTreeSet<SwitchId> = dead.difference(&self.dead).copied().collect();
-        self.refused.retain(|failure, _| !matches!(failure, Failure::Switch(switch) if !dead.contains(switch)));
+        let is_dead = |part: &Part| part.outer.iter().all(|link| self.down.contains(link));
+        let dead: BTreeSet<Failure> =
+            self.parts.iter().filter(|(_, part)| is_dead(part)).map(|(failure, _)| *failure).collect();
+        let newly: BTreeSet<Failure> = dead.difference(&self.dead).copied().collect();
+        self.refused.retain(|failure, _| !self.parts.contains_key(failure) || dead.contains(failure));
         self.dead = dead;
-        newly.iter().for_each(|switch| self.tell_failed_switch(*switch));
+        died.retain(|(link, _)| !self.is_within_dead(Failure::Link(*link)));
+        let newly: BTreeSet<Failure> = newly.into_iter().filter(|part| !self.is_within_dead(*part)).collect();
+        newly.iter().for_each(|part| self.tell_failed_part(*part));
         for (link, up_for) in died {
             self.tell_failure(link);
             self.count_failure(link, up_for);
@@ -405,26 +423,30 @@ impl Standby {
         }
     }
 
-    /// Hosts that are being stopped for a cable go on as before if its switch turns out to be dead, and then make way for that.
-    fn turn_back(&mut self, now: Duration, dead: &BTreeSet<SwitchId>) {
+    /// Hosts that are being stopped for a part go on as before if a wider one turns out to be dead, and then make way for that.
+    fn turn_back(&mut self, now: Duration, dead: &BTreeSet<Failure>) {
         let ActiveVlans::Stopped(failure) = self.active else { return };
-        let Some(switch) = dead.iter().copied().find(|switch| self.is_cable_of(failure, *switch)) else { return };
+        let Some(wider) = dead.iter().copied().find(|part| self.is_within(failure, *part)) else { return };
         if self.origin != ActiveVlans::Planned || self.target_of_way() != ActiveVlans::Backup(failure) {
             return;
         }
         (self.active, self.wanted_since, self.held_since, self.told_held) = (self.origin, now, None, true);
         self.stale.extend(&self.hosting);
-        self.way = self.way_to(ActiveVlans::Backup(Failure::Switch(switch)));
+        self.way = match self.overs.contains_key(&wider) {
+            true => self.way_to(ActiveVlans::Backup(wider)),
+            false => VecDeque::new(),
+        };
     }
 
-    /// Cables that died in one look with their switch are not told of one by one.
-    fn tell_failed_switch(&mut self, switch: SwitchId) {
-        let failure = Failure::Switch(switch);
-        let own = &self.cables[&switch];
+    /// Cables that died in one look with their switch, and members with their group, are not told of one by one.
+    fn tell_failed_part(&mut self, failure: Failure) {
+        let own = &self.parts[&failure].links;
         let beside =
             self.down.iter().find(|link| !own.contains(link) && self.overs.contains_key(&Failure::Link(**link)));
         let notice = match (self.target_of_way(), beside) {
-            (ActiveVlans::Backup(other), Some(_)) if other != failure => StandbyNotice::Second(failure),
+            (ActiveVlans::Backup(other), Some(_)) if other != failure && self.overs.contains_key(&failure) => {
+                StandbyNotice::Second(failure)
+            }
             _ => StandbyNotice::Failed(failure),
         };
         self.notices.push_back(notice);
@@ -445,11 +467,11 @@ impl Standby {
         }
     }
 
-    /// How long what failed must be alive before hosts go back. Failures of a switch are not counted.
+    /// How long what failed must be alive before hosts go back. Failures of a switch or a group are not counted.
     fn hold_down(&self, failure: Failure) -> Duration {
         let count = match failure {
             Failure::Link(link) => self.failures.get(&link).copied().unwrap_or(0),
-            Failure::Switch(_) => 0,
+            Failure::Switch(_) | Failure::Group(_) => 0,
         };
         self.hold.after(count)
     }
@@ -479,22 +501,25 @@ impl Standby {
     fn decide(&mut self, now: Duration, silent: &BTreeSet<SwitchId>) {
         let failed = self.candidate();
         let kept_out = |but: Option<Failure>| {
-            self.kept_out.iter().map(|link| Failure::Link(*link)).find(|failure| Some(*failure) != but)
+            let mut links = self.kept_out.iter().map(|link| Failure::Link(*link));
+            links.find(|failure| Some(*failure) != but && !self.is_within_dead(*failure))
         };
         let target = match self.active {
-            ActiveVlans::Backup(failure) if self.has_failed(failure) => match failed {
-                Some(wider @ Failure::Switch(switch)) if self.is_cable_of(failure, switch) => {
-                    ActiveVlans::Backup(wider)
+            ActiveVlans::Backup(failure) if self.has_failed(failure) => match self.wider_than(failure) {
+                Some(wider) => ActiveVlans::Backup(wider),
+                // What hosts are to do about the wider part is to stay.
+                None if self.is_within_dead(failure) => {
+                    failed.or_else(|| kept_out(None)).map_or(ActiveVlans::Planned, ActiveVlans::Backup)
                 }
-                _ => return,
+                None => return,
             },
             ActiveVlans::Backup(failure) => {
                 // Nobody may know what became of it.
                 let Some(since) = self.alive_since(failure) else { return };
                 let is_over = now.saturating_sub(since) >= self.hold_down(failure);
                 match (failure, failed) {
-                    // A switch comes back cable by cable.
-                    (Failure::Switch(switch), Some(other)) if self.is_cable_of(other, switch) && !is_over => return,
+                    // A switch or a group comes back cable by cable.
+                    (_, Some(other)) if self.is_within(other, failure) && !is_over => return,
                     (_, Some(other)) => ActiveVlans::Backup(other),
                     (_, None) if is_over => kept_out(Some(failure)).map_or(ActiveVlans::Planned, ActiveVlans::Backup),
                     (_, None) => return,
@@ -514,7 +539,7 @@ impl Standby {
             if self.refused.get(failure).is_some_and(|until| now < *until) {
                 return;
             }
-            let waits_for = |switch: &&SwitchId| silent.contains(switch) && !self.dead.contains(switch);
+            let waits_for = |switch: &&SwitchId| silent.contains(switch) && !self.is_off(**switch);
             if let Some(switch) = self.overs[failure].switches.iter().find(waits_for) {
                 self.refused.insert(*failure, now + STOP_AGAIN);
                 self.notices.push_back(StandbyNotice::CannotStop(*failure, *switch));
@@ -525,33 +550,55 @@ impl Standby {
         self.next(now);
     }
 
-    /// What has failed and something is stored for: a switch before any of its cables.
+    /// What has failed and something is stored for: a group before its members, a switch before its cables.
     fn candidate(&self) -> Option<Failure> {
-        let switch = self.dead.first().map(|switch| Failure::Switch(*switch));
-        let links =
-            || self.down.iter().map(|link| Failure::Link(*link)).find(|failure| self.overs.contains_key(failure));
-        switch.or_else(links)
+        let is_candidate = |failure: &Failure| self.overs.contains_key(failure) && !self.is_within_dead(*failure);
+        let links = || self.down.iter().map(|link| Failure::Link(*link)).find(is_candidate);
+        self.dead.iter().copied().find(is_candidate).or_else(links)
+    }
+
+    /// The widest dead part that something is stored for and that another is within.
+    fn wider_than(&self, failure: Failure) -> Option<Failure> {
+        let is_wider = |part: &Failure| self.overs.contains_key(part) && self.is_within(failure, *part);
+        self.dead.iter().copied().find(|part| is_wider(part) && !self.is_within_dead(*part))
     }
 
     fn has_failed(&self, failure: Failure) -> bool {
         match failure {
             Failure::Link(link) => self.down.contains(&link),
-            Failure::Switch(switch) => self.dead.contains(&switch),
+            Failure::Switch(_) | Failure::Group(_) => self.dead.contains(&failure),
         }
     }
 
-    fn is_cable_of(&self, failure: Failure, switch: SwitchId) -> bool {
-        matches!(failure, Failure::Link(link) if self.cables[&switch].contains(&link))
-    }
-
-    /// Since when what failed is alive again; none if nobody knows. A switch is as long as the last of its cables that is.
-    fn alive_since(&self, failure: Failure) -> Option<Duration> {
+    /// The cables of what fails.
+    fn cables<'f>(&'f self, failure: &'f Failure) -> &'f [LinkId] {
         match failure {
-            Failure::Link(link) => self.up_since.get(&link).copied(),
-            Failure::Switch(switch) => {
-                self.cables[&switch].iter().filter_map(|link| self.up_since.get(link)).max().copied()
-            }
+            Failure::Link(link) => std::slice::from_ref(link),
+            Failure::Switch(_) | Failure::Group(_) => self.parts.get(failure).map_or(&[], |part| &part.links),
         }
+    }
+
+    /// Whether the cables of one are among those of another, a switch or a group. Of two with the same cables one is within the other.
+    fn is_within(&self, failure: Failure, part: Failure) -> bool {
+        let Some(Part { links, .. }) = self.parts.get(&part) else { return false };
+        let own = self.cables(&failure);
+        let is_less = own.len() < links.len() || (own.len() == links.len() && failure < part);
+        is_less && own.iter().all(|link| links.binary_search(link).is_ok())
+    }
+
+    /// Whether a switch or a group that is dead has the cables of another among its own.
+    fn is_within_dead(&self, failure: Failure) -> bool {
+        self.dead.iter().any(|part| self.is_within(failure, *part))
+    }
+
+    /// Whether a switch has failed, by itself or with a group.
+    fn is_off(&self, switch: SwitchId) -> bool {
+        self.dead.iter().any(|part| self.parts[part].switches.contains(&switch))
+    }
+
+    /// Since when what failed is alive again; none if nobody knows. A switch or a group is as long as the last of its cables that is.
+    fn alive_since(&self, failure: Failure) -> Option<Duration> {
+        self.cables(&failure).iter().filter_map(|link| self.up_since.get(link)).max().copied()
     }
 
     /// The steps from the VLANs in use to others.
@@ -586,7 +633,10 @@ impl Standby {
                 Some(failure).filter(|failure| !self.is_free(*failure))
             }
         };
-        let stale = |failure: &Failure| self.stale.iter().find(|switch| !failure.takes(**switch)).copied();
+        let stale = |failure: &Failure| {
+            let fails = |switch: &SwitchId| self.parts.get(failure).is_some_and(|part| part.switches.contains(switch));
+            self.stale.iter().find(|switch| !fails(switch)).copied()
+        };
         let waits = careful
             .filter(|_| self.active == ActiveVlans::Planned)
             .and_then(|failure| Some((failure, stale(&failure)?)));
@@ -617,7 +667,7 @@ impl Standby {
         };
         let not_stopped = stopped.and_then(|failure| {
             let mut switches = behind.intersection(&self.overs[&failure].switches);
-            switches.find(|switch| !self.dead.contains(switch)).copied()
+            switches.find(|switch| !self.is_off(**switch)).copied()
         });
         let held = match stopped {
             Some(_) => not_stopped.is_none(),
@@ -659,6 +709,43 @@ impl Standby {
     pub fn poll_failure(&mut self) -> Option<(LinkId, u32)> {
         self.counted.pop_front()
     }
+}
+
+/// Switches and groups that something is stored for, and those for which hosts are to stay: the plan is ready for them without a
+/// switch-over, and has one for something within them.
+fn parts(plan: &Plan, overs: &BTreeMap<Failure, Over>) -> BTreeMap<Failure, Part> {
+    let topology = &plan.topology;
+    let part = |failure: Failure| {
+        let switches = topology.switch_ids().filter(|switch| failure.takes(topology, *switch)).collect();
+        (failure, Part { links: failure.links(topology), outer: failure.outer_links(topology), switches })
+    };
+    let is_stored = |failure: &Failure| overs.contains_key(failure);
+    let stored = overs.keys().copied().filter(|failure| !matches!(failure, Failure::Link(_))).map(part);
+    let is_touched = |(_, part): &(Failure, Part)| part.links.iter().any(|link| is_stored(&Failure::Link(*link)));
+    let quiet = unmissed(plan).into_iter().filter(|failure| !is_stored(failure)).map(part).filter(is_touched);
+    stored.chain(quiet).filter(|(_, part)| !part.outer.is_empty()).collect()
+}
+
+/// Switches and groups that the plan is ready for, by a switch-over or since no frame between hosts elsewhere meets them. Cost:
+/// O((switches + groups) · (switches + links)).
+fn unmissed(plan: &Plan) -> Vec<Failure> {
+    let Some(failover) = &plan.failover else { return Vec::new() };
+    // What ties hosts together is told of what carries frames.
+    let Ok(in_service) = InService::of(&plan.topology, &plan.policy.drain.links) else { return Vec::new() };
+    let mut ready: BTreeSet<Failure> = BTreeSet::new();
+    if failover.summary.switches.is_some() {
+        ready.extend(in_service.switch.iter().map(|switch| Failure::Switch(*switch)));
+        for switch in dividing_switches(&in_service.topology) {
+            ready.remove(&Failure::Switch(in_service.switch[switch.index()]));
+        }
+    }
+    if failover.summary.groups.is_some() {
+        ready.extend(plan.topology.group_ids().map(Failure::Group));
+        for group in dividing_groups(&in_service.topology) {
+            ready.remove(&Failure::Group(group));
+        }
+    }
+    ready.into_iter().collect()
 }
 
 /// What both ends of each cable say, `running[switch][slot]`; none for a switch that does not answer.

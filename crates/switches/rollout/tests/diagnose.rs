@@ -4,8 +4,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use fabric::{
-    Admin, Attachment, Failure, FlowControl, HostId, LinkId, Plan, Policy, PortId, Resilience, SpanningTree, SwitchId,
-    VlanId,
+    Admin, Attachment, Failure, FlowControl, Group, HostId, LinkId, Plan, Policy, PortId, Resilience, SpanningTree,
+    SwitchId, TopologyBuilder, VlanId,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -254,7 +254,7 @@ fn with_moves(plan: &Plan, at_least: usize) -> LinkId {
 fn stored_links(plan: &Plan) -> Vec<LinkId> {
     let link = |over: &fabric::SwitchOver| match over.failure {
         Failure::Link(link) => Some(link),
-        Failure::Switch(_) => None,
+        Failure::Switch(_) | Failure::Group(_) => None,
     };
     plan.failover.as_ref().expect("resilience").switch_overs.iter().filter_map(link).collect()
 }
@@ -398,6 +398,45 @@ fn the_answer_to_a_dead_switch_is_no_difference() {
     let found =
         only(&back, &[&name, "has a cable that carries", "hosts' ports still hold what is stored for its failure"]);
     assert_eq!((found.cause.switch(), found.remedy), (Some(switch), Remedy::Standby));
+}
+
+/// Switches of a power feed that are off, and cables of a line card that are down, are each told with the answer to the group.
+#[test]
+fn the_answer_to_a_dead_group_is_no_difference() {
+    let kind = Kind::parse("torus", &["4x4".to_owned()]).expect("a kind");
+    let mut builder = TopologyBuilder::of(&generate(&kind, &Options::default()).expect("a topology"));
+    builder.add_group("feed-a", &[SwitchId::new(0), SwitchId::new(1)], &[]).expect("a fresh name");
+    builder.add_group("card-3", &[], &[LinkId::new(8), LinkId::new(20)]).expect("a fresh name");
+    let topology = builder.finish().expect("connected");
+    let policy = Policy { resilience: Resilience::OneGroup, flow_control: FlowControl::None, ..Policy::default() };
+    let plan = planner::plan(&topology, &policy, None).expect("a plan");
+    for group in topology.group_ids() {
+        let failure = Failure::Group(group);
+        let Group { switches, links, .. } = topology.group(group);
+        let mut scene = Scene::sound(&plan);
+        switches.iter().for_each(|switch| scene.power_off(*switch));
+        links.iter().for_each(|link| scene.cut(*link));
+        let told = |scene: &Scene<'_>, is_answer: &dyn Fn(&Consequence) -> bool| {
+            let found = scene.diagnoses();
+            assert_eq!(found.len(), switches.len() + links.len(), "{:#?}", scene.told());
+            assert!(found.iter().all(|one| one.consequences.iter().any(is_answer)), "{:#?}", scene.told());
+        };
+        scene.switch_over(failure);
+        told(&scene, &|one| matches!(one, Consequence::InForce { failure: found, .. } if *found == failure));
+        assert!(scene.told()[0].contains(&format!("the failure of {} is in force", failure.label(&topology))));
+        let (host, _) = scene.stored(failure)[0];
+        if scene.seen[topology.switch_of(host).index()].is_ok() {
+            scene.move_host(host, Some(plan.assignment.broadcast(host)));
+            told(&scene, &|one| matches!(one, Consequence::PartlyInForce { failure: found, .. } if *found == failure));
+        }
+        let failover = plan.failover.as_ref().expect("ready");
+        let own = failover.switch_over(failure).expect("stored");
+        if failover.switch_overs.iter().filter(|over| over.hosts == own.hosts).count() == 1 {
+            let mut back = Scene::sound(&plan);
+            back.switch_over(failure);
+            only(&back, &[&failure.label(&topology), "has a cable that carries", "still hold what is stored"]);
+        }
+    }
 }
 
 #[test]

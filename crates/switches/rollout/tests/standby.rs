@@ -7,8 +7,8 @@ use std::{
 };
 
 use fabric::{
-    Assignment, ChannelId, Failure, FlowControl, HostId, LinkId, Plan, Policy, Proof, Resilience, SwitchId, Tagging,
-    VlanId,
+    Assignment, ChannelId, Failure, FlowControl, Group, GroupId, HostId, LinkId, Plan, Policy, Proof, Resilience,
+    SwitchId, Tagging, Topology, TopologyBuilder, VlanId,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -38,8 +38,8 @@ struct Fabric<'a> {
     /// By host: VLANs that it sent in before, and until when.
     before: Vec<Vec<(VlanId, Duration)>>,
     dead: BTreeSet<LinkId>,
-    /// A switch all of whose cables are dead.
-    isolated: Option<SwitchId>,
+    /// Switches all of whose cables are dead.
+    isolated: BTreeSet<SwitchId>,
     silent: BTreeSet<SwitchId>,
     routes: BTreeMap<(SwitchId, VlanId), Vec<(usize, usize)>>,
 }
@@ -53,7 +53,7 @@ impl<'a> Fabric<'a> {
             pvid: home.iter().copied().map(Some).collect(),
             before: vec![Vec::new(); home.len()],
             dead: BTreeSet::new(),
-            isolated: None,
+            isolated: BTreeSet::new(),
             silent: BTreeSet::new(),
             routes: BTreeMap::new(),
         }
@@ -76,17 +76,27 @@ impl<'a> Fabric<'a> {
         let topology = &self.plan.topology;
         self.dead.extend(Failure::Switch(switch).links(topology));
         self.silent.insert(switch);
-        self.isolated = Some(switch);
+        self.isolated.insert(switch);
         // What its hosts had sent is still under way.
         for host in topology.hosts_of(switch) {
             self.before[host.index()].extend(self.pvid[host.index()].map(|pvid| (pvid, self.now + LIFETIME)));
         }
     }
 
+    /// All members of a group fail.
+    fn fail_group(&mut self, group: GroupId) {
+        let Group { switches, links, .. } = self.plan.topology.group(group);
+        self.dead.extend(links);
+        switches.iter().for_each(|switch| self.power_off(*switch));
+        // A switch all of whose cables fail with the group goes on by itself.
+        let cables = Failure::Group(group).links(&self.plan.topology);
+        assert!(cables.iter().all(|link| self.dead.contains(link)));
+    }
+
     fn set(&mut self, host: HostId, pvid: Option<VlanId>) {
         let old = std::mem::replace(&mut self.pvid[host.index()], pvid);
         // What is sent on a switch without a cable that carries does not leave it.
-        let leaves = self.isolated != Some(self.plan.topology.switch_of(host));
+        let leaves = !self.isolated.contains(&self.plan.topology.switch_of(host));
         if let Some(old) = old.filter(|_| leaves) {
             self.before[host.index()].push((old, self.now + LIFETIME));
         }
@@ -117,7 +127,7 @@ impl<'a> Fabric<'a> {
         let mut sending: BTreeSet<(SwitchId, VlanId, u8)> = BTreeSet::new();
         for host in topology.host_ids() {
             let late = self.before[host.index()].iter().filter(|(_, until)| *until > now).map(|(vlan, _)| *vlan);
-            let leaves = self.isolated != Some(topology.switch_of(host));
+            let leaves = !self.isolated.contains(&topology.switch_of(host));
             for vlan in self.pvid[host.index()].filter(|_| leaves).into_iter().chain(late) {
                 sending.insert((topology.switch_of(host), vlan, lane(vlan)));
             }
@@ -175,7 +185,7 @@ impl<'a> Fabric<'a> {
 fn overs(plan: &Plan) -> Vec<(LinkId, Proof)> {
     let link = |over: &fabric::SwitchOver| match over.failure {
         Failure::Link(link) => Some((link, over.proof)),
-        Failure::Switch(_) => None,
+        Failure::Switch(_) | Failure::Group(_) => None,
     };
     plan.failover.as_ref().expect("ready").switch_overs.iter().filter_map(link).collect()
 }
@@ -279,6 +289,112 @@ fn each_switch_is_left_and_taken_again() {
         }
     }
     assert!(moving > 20, "{moving}");
+}
+
+/// Members of a group are seen to die one after the other, or all at once, and nobody sees a cable between two of them; the answers for less give way to that for the group. Of its
+/// switches, those that come back first wait for the others.
+#[test]
+fn each_group_is_left_and_taken_again() {
+    let kind = Kind::parse("torus", &["4x4".to_owned()]).expect("a kind");
+    let topology = with_feeds(&generate(&kind, &Options::default()).expect("a topology"));
+    let mut answered = 0;
+    for flow_control in [FlowControl::Pause, FlowControl::Pfc(2)] {
+        let policy = Policy { resilience: Resilience::OneGroup, flow_control, ..Policy::default() };
+        let plan = planner::plan(&topology, &policy, None).expect("a plan");
+        for (group, at_once) in topology.group_ids().flat_map(|group| [(group, false), (group, true)]) {
+            let failure = Failure::Group(group);
+            if plan.failover.as_ref().and_then(|failover| failover.switch_over(failure)).is_none() {
+                continue;
+            }
+            answered += 1;
+            let links = failure.links(&topology);
+            let is_left = |host: &HostId| !failure.takes(&topology, topology.switch_of(*host));
+            let (mut standby, mut fabric) =
+                (Standby::new(&plan, HoldDown::new(HOLD), DRAIN).expect("ready"), Fabric::new(&plan));
+            let home = fabric.pvid.clone();
+            let mut notices = Vec::new();
+            for link in links.iter().filter(|_| !at_once) {
+                fabric.dead.insert(*link);
+                notices.extend(fabric.turn(&mut standby, &BTreeSet::new()));
+            }
+            fabric.fail_group(group);
+            for _ in 0..80 {
+                notices.extend(fabric.turn(&mut standby, &BTreeSet::new()));
+            }
+            assert!(notices.contains(&StandbyNotice::Failed(failure)), "{notices:?}");
+            assert_eq!(notices.last(), Some(&StandbyNotice::Holds(ActiveVlans::Backup(failure))), "{notices:?}");
+            if at_once {
+                assert_eq!(notices[0], StandbyNotice::Failed(failure), "its members are not told of one by one");
+            }
+            let wanted = stored(&plan, failure);
+            for host in topology.host_ids().filter(is_left) {
+                assert_eq!(fabric.pvid[host.index()], wanted[host.index()], "host {}", host.index());
+            }
+            fabric.silent.clear();
+            notices.extend(fabric.turn(&mut standby, &BTreeSet::new()));
+            fabric.isolated.clear();
+            for link in &links {
+                fabric.dead.remove(link);
+                notices.extend(fabric.turn(&mut standby, &BTreeSet::new()));
+                assert_eq!(standby.active(), ActiveVlans::Backup(failure), "it is not all back");
+            }
+            for _ in 0..60 {
+                notices.extend(fabric.turn(&mut standby, &BTreeSet::new()));
+            }
+            assert_eq!(notices.last(), Some(&StandbyNotice::Holds(ActiveVlans::Planned)), "{notices:?}");
+            assert_eq!(fabric.pvid, home);
+        }
+    }
+    assert!(answered >= 12, "{answered}");
+}
+
+/// No frame between others meets the two switches at the end of a row. Hosts that have switched over for one of their cables go home
+/// once both are dead.
+#[test]
+fn hosts_stay_for_a_group_that_no_frame_between_others_meets() {
+    let kind = Kind::parse("mesh", &["4x1".to_owned()]).expect("a kind");
+    let row = generate(&kind, &Options::default()).expect("a topology");
+    let mut builder = TopologyBuilder::of(&row);
+    // A second cable beside each, so that cables may fail one by one.
+    for link in row.links().to_vec() {
+        let [a, b] = [link.a, link.b].map(|port| row.port(port).switch);
+        let [a, b] =
+            [a, b].map(|switch| builder.add_port(switch, &format!("x{}", link.a.index())).expect("a fresh port"));
+        builder.add_link(a, b, link.rate_bps).expect("free ports");
+    }
+    builder.add_group("end", &[SwitchId::new(2), SwitchId::new(3)], &[]).expect("a fresh name");
+    let topology = builder.finish().expect("connected");
+    let policy = Policy { resilience: Resilience::OneGroup, ..Policy::default() };
+    let plan = planner::plan(&topology, &policy, None).expect("a plan");
+    let failure = Failure::Group(GroupId::new(0));
+    let failover = plan.failover.as_ref().expect("ready");
+    assert!(
+        failover.switch_over(failure).is_none() && failover.summary.groups.is_some_and(|groups| groups.covered == 1)
+    );
+    let (mut standby, mut fabric) =
+        (Standby::new(&plan, HoldDown::new(HOLD), DRAIN).expect("ready"), Fabric::new(&plan));
+    let home = fabric.pvid.clone();
+    let mut notices = Vec::new();
+    for link in failure.links(&topology) {
+        fabric.dead.insert(link);
+        notices.extend(fabric.turn(&mut standby, &BTreeSet::new()));
+    }
+    assert!(notices.contains(&StandbyNotice::Failed(failure)), "{notices:?}");
+    fabric.fail_group(GroupId::new(0));
+    for _ in 0..40 {
+        fabric.turn(&mut standby, &BTreeSet::new());
+    }
+    assert_eq!(standby.active(), ActiveVlans::Planned);
+    for host in topology.host_ids().filter(|host| !failure.takes(&topology, topology.switch_of(*host))) {
+        assert_eq!(fabric.pvid[host.index()], home[host.index()]);
+    }
+    // Another cable fails meanwhile: its answer is in force, whatever else is dead.
+    let other = LinkId::new(0);
+    fabric.dead.insert(other);
+    for _ in 0..40 {
+        fabric.turn(&mut standby, &BTreeSet::new());
+    }
+    assert_eq!(standby.active(), ActiveVlans::Backup(Failure::Link(other)));
 }
 
 #[test]
@@ -464,6 +580,22 @@ fn either_end_knows_that_a_cable_is_dead() {
     assert_eq!(seen(&fabric), LinkHealth::Up);
 }
 
+/// The same with groups: two power feeds, of which one has a cable beside its switches, a line card, and a feed within another.
+fn with_feeds(topology: &Topology) -> Topology {
+    let mut builder = TopologyBuilder::of(topology);
+    let switches = |numbers: &[usize]| numbers.iter().copied().map(SwitchId::new).collect::<Vec<_>>();
+    let links = |numbers: &[usize]| numbers.iter().copied().map(LinkId::new).collect::<Vec<_>>();
+    for (name, members, cables) in [
+        ("feed-a", switches(&[0, 1]), links(&[])),
+        ("feed-b", switches(&[4, 8]), links(&[2])),
+        ("card-3", switches(&[]), links(&[3, 5])),
+        ("feed-b1", switches(&[8]), links(&[2])),
+    ] {
+        builder.add_group(name, &members, &cables).expect("a fresh name");
+    }
+    builder.finish().expect("as connected as before")
+}
+
 /// Plans with every kind of proof, made once.
 fn plans() -> &'static [Plan] {
     static PLANS: std::sync::OnceLock<Vec<Plan>> = std::sync::OnceLock::new();
@@ -478,9 +610,11 @@ fn plans() -> &'static [Plan] {
                 let (family, sizes) = shape.split_once(' ').expect("a family and its sizes");
                 let kind = Kind::parse(family, &[sizes.to_owned()]).expect("a kind");
                 let topology = generate(&kind, &Options::default()).expect("a topology");
-                for resilience in [Resilience::OneLink, Resilience::OneSwitch] {
+                for resilience in [Resilience::OneLink, Resilience::OneSwitch, Resilience::OneGroup] {
                     let policy = Policy { resilience, flow_control, vlans_max, ..Policy::default() };
-                    plans.extend(planner::plan(&topology, &policy, None));
+                    let grouped = with_feeds(&topology);
+                    let topology = if resilience.protects_groups() { &grouped } else { &topology };
+                    plans.extend(planner::plan(topology, &policy, None));
                 }
             }
         }
@@ -491,11 +625,16 @@ fn plans() -> &'static [Plan] {
 #[test]
 fn the_plans_have_every_kind_of_proof() {
     let overs = plans().iter().flat_map(|plan| &plan.failover.as_ref().expect("ready").switch_overs);
-    let proofs: BTreeSet<(bool, &str)> = overs
-        .map(|over| (matches!(over.failure, Failure::Switch(_)), over.proof))
-        .map(|(of_switch, proof)| {
+    let kind = |failure| match failure {
+        Failure::Link(_) => "link",
+        Failure::Switch(_) => "switch",
+        Failure::Group(_) => "group",
+    };
+    let proofs: BTreeSet<(&str, &str)> = overs
+        .map(|over| (kind(over.failure), over.proof))
+        .map(|(of, proof)| {
             (
-                of_switch,
+                of,
                 match proof {
                     Proof::Unneeded => "unneeded",
                     Proof::Certificate => "certificate",
@@ -505,8 +644,8 @@ fn the_plans_have_every_kind_of_proof() {
             )
         })
         .collect();
-    for of_switch in [false, true] {
-        let has = |kind| proofs.contains(&(of_switch, kind));
+    for of in ["link", "switch", "group"] {
+        let has = |kind| proofs.contains(&(of, kind));
         assert!(["certificate", "numbering", "drained"].into_iter().all(has), "{proofs:?}");
     }
 }
@@ -514,7 +653,7 @@ fn the_plans_have_every_kind_of_proof() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// One cable or one switch at a time fails and heals, switches fall silent or deaf: nothing can ever freeze, and in the end
+    /// One cable, switch or group at a time fails and heals, switches fall silent or deaf: nothing can ever freeze, and in the end
     /// all is as the plan says. A switch that comes back answers before its cables carry.
     #[test]
     fn nothing_freezes_and_all_comes_right(which in any::<prop::sample::Index>(), seed in any::<u64>()) {
@@ -527,18 +666,27 @@ proptest! {
         let fail = |fabric: &mut Fabric<'_>, failure| match failure {
             Failure::Link(link) => drop(fabric.dead.insert(link)),
             Failure::Switch(switch) => fabric.power_off(switch),
+            Failure::Group(group) => fabric.fail_group(group),
         };
         let switches = plan.topology.switches().len();
         let mut deaf = BTreeSet::new();
         for _ in 0..400 {
             match rng.below(40) {
                 0 => {
-                    if let Some(switch) = fabric.isolated {
-                        fabric.silent.remove(&switch);
-                        deaf.remove(&switch);
+                    let back = std::mem::take(&mut fabric.isolated);
+                    if !back.is_empty() {
+                        fabric.silent.retain(|switch| !back.contains(switch));
+                        deaf.retain(|switch| !back.contains(switch));
+                        fabric.isolated = back;
                         fabric.turn(&mut standby, &deaf);
                     }
-                    fabric.isolated = None;
+                    // Its cables carry one after the other, or all at once.
+                    fabric.isolated.clear();
+                    let slowly = rng.below(2) == 0;
+                    while slowly && fabric.dead.pop_first().is_some() {
+                        fabric.turn(&mut standby, &deaf);
+                        prop_assert!(!fabric.may_freeze());
+                    }
                     fabric.dead.clear();
                 }
                 1 if fabric.dead.is_empty() => fail(&mut fabric, failures[rng.below(failures.len())]),
@@ -562,13 +710,13 @@ proptest! {
         }
         fabric.silent.clear();
         fabric.turn(&mut standby, &BTreeSet::new());
-        (fabric.isolated, fabric.dead) = (None, BTreeSet::new());
+        (fabric.isolated, fabric.dead) = (BTreeSet::new(), BTreeSet::new());
         let failure = failures[rng.below(failures.len())];
         fail(&mut fabric, failure);
         fabric.silent.clear();
         for dead in [true, false] {
             if !dead {
-                (fabric.isolated, fabric.dead) = (None, BTreeSet::new());
+                (fabric.isolated, fabric.dead) = (BTreeSet::new(), BTreeSet::new());
             }
             for _ in 0..400 {
                 fabric.turn(&mut standby, &BTreeSet::new());

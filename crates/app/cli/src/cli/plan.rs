@@ -98,14 +98,15 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "SWITCH:PORT", requires = "management_vlan")]
     pub(crate) controller: Option<String>,
     /// What may fail before frames are lost for longer than hosts take to switch over. 1 stores, for every link, which hosts or
-    /// pairs move to which VLAN of the plan when it fails; switch stores the same for every switch, for hosts on the other
-    /// switches.
-    #[arg(long, default_value = "0", value_name = "0|1|switch", value_parser = choices(Resilience::ALL, Resilience::word, Resilience::about))]
+    /// pairs move to which VLAN of the plan when it fails; switch stores the same for every switch as well, for hosts on the other
+    /// switches; group stores it for every named group of the topology as well, for hosts outside it when all its members fail
+    /// together.
+    #[arg(long, default_value = "0", value_name = "0|1|switch|group", value_parser = choices(Resilience::ALL, Resilience::word, Resilience::about))]
     pub(crate) resilience: Resilience,
-    /// Keep this switch or link free of frames, such as before maintenance, though it stays plugged in; may be repeated. A link is
-    /// written as one of its ends, sw1:p1. No frame passes through a drained switch; one that has hosts keeps its links to one
+    /// Keep this switch or link, or all members of this group, free of frames, such as before maintenance, though it stays plugged
+    /// in; may be repeated. A link is written as one of its ends, sw1:p1. No frame passes through a drained switch; one that has hosts keeps its links to one
     /// neighbour for them. With --previous, the change from the running plan is hitless.
-    #[arg(long, value_name = "SWITCH|LINK")]
+    #[arg(long, value_name = "SWITCH|LINK|GROUP")]
     pub(crate) drain: Vec<String>,
     /// Give the ports of each machine disjoint paths: between two machines, the paths of different ports share no switch and no cable,
     /// as far as the cabling allows. The planner divides the switches into planes; traffic between hosts of one plane stays in it.
@@ -210,11 +211,11 @@ pub(crate) struct Subject {
     /// One switch: its ports and tables.
     #[arg(long, value_name = "SWITCH")]
     pub(crate) switch: Option<String>,
-    /// A failure of a link, or of a switch after --resilience switch: who switches over to which VLAN, and what that does to the
+    /// A failure of a link, of a switch after --resilience switch, or of a named group after --resilience group: who switches over to which VLAN, and what that does to the
     /// load. Of other parts, or several at once, with commas between: how many pairs of hosts lose their path.
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     pub(crate) failure: Option<Vec<String>>,
-    /// Every switch that may fail: how many pairs of hosts lose their path, the worst first.
+    /// Every switch and every named group that may fail: how many pairs of hosts lose their path, the worst first.
     #[arg(long)]
     pub(crate) failures: bool,
     /// What changes since an older plan, and the order of steps that takes a live fabric there.

@@ -146,6 +146,9 @@ fn export_topology(topology: &Topology, args: &cli::Export) -> Result<()> {
             known.join(", ")
         ))
     })?;
+    if format != Format::Native && !topology.groups().is_empty() {
+        eprintln!("groups are left out: {}; --to native keeps them", topology.groups().len());
+    }
     write_file(&args.output, |out| out.write_all(text.as_bytes()))
 }
 
@@ -182,6 +185,7 @@ fn export_netbox(topology: &Topology, args: &cli::Export) -> Result<()> {
         (addresses, "IP addresses of switches and hosts"),
         (edges, "kinds of hosts (edge)"),
         (topology.standby_edges().len(), "edge ports on standby"),
+        (topology.groups().len(), "groups"),
     ];
     for (count, what) in left_out {
         if count > 0 {

@@ -1,13 +1,13 @@
-//! `espalier show PLAN --failure PARTS`: what hosts do when a link or a switch fails, and what that costs; of other parts, or where
-//! nothing is stored, what is lost.
+//! `espalier show PLAN --failure PARTS`: what hosts do when a link, a switch or a named group fails, and what that costs; of other
+//! parts, or where nothing is stored, what is lost.
 
 use std::collections::BTreeMap;
 
 use anyhow::Result;
 use controller::moved_words;
 use fabric::{
-    Assignment, Failover, Failure, FlowControl, HostId, Plan, Proof, SwitchOver, VlanId, dividing_links,
-    dividing_switches,
+    Assignment, Failover, Failure, FlowControl, Group, GroupId, HostId, Plan, Proof, SwitchOver, VlanId,
+    dividing_groups, dividing_links, dividing_switches,
     format::{
         report::load_json,
         table::{Table, amount},
@@ -26,11 +26,12 @@ pub(super) fn show(plan: &Plan, parts: &[String], output: Output) -> Result<()> 
     let topology = &plan.topology;
     let (switches, links) = parts_named(topology, "--failure", parts)?;
     let outage = Outage { switches, links };
-    let prepared = plan.failover.as_ref().and_then(|failover| Some((prepared_for(&outage, failover)?, failover)));
+    let prepared = plan.failover.as_ref().and_then(|failover| Some((prepared_for(plan, &outage, failover)?, failover)));
     let Some((failure, failover)) = prepared else { return outage::show(plan, &outage, output) };
     let (divides, kind, others) = match failure {
         Failure::Link(link) => (dividing_links(topology).contains(&link), "link", "hosts"),
         Failure::Switch(switch) => (dividing_switches(topology).contains(&switch), "switch", "other hosts"),
+        Failure::Group(group) => (dividing_groups(topology).contains(&group), "group", "other hosts"),
     };
     let over = failover.switch_over(failure);
     let time = verify::time_after(plan, failure);
@@ -63,7 +64,7 @@ pub(super) fn show(plan: &Plan, parts: &[String], output: Output) -> Result<()> 
     let Some(over) = over else {
         match failure {
             Failure::Link(_) => say!("without {label} nothing changes: no frame needs it"),
-            Failure::Switch(_) => {
+            Failure::Switch(_) | Failure::Group(_) => {
                 say!("without {label} nothing changes for other hosts: none of their frames passes it")
             }
         }
@@ -76,6 +77,8 @@ pub(super) fn show(plan: &Plan, parts: &[String], output: Output) -> Result<()> 
         let counted = match failure {
             Failure::Link(_) => "",
             Failure::Switch(_) => ", with the traffic of its own hosts",
+            Failure::Group(group) if topology.group(group).switches.is_empty() => "",
+            Failure::Group(_) => ", with the traffic of its own hosts",
         };
         say!("max load         {}; {before} while all links are up{counted}", load_words(plan, time));
     }
@@ -92,7 +95,15 @@ pub(super) fn show(plan: &Plan, parts: &[String], output: Output) -> Result<()> 
 }
 
 /// The one failure that parts are, if the plan is ready for its kind.
-fn prepared_for(outage: &Outage, failover: &Failover) -> Option<Failure> {
+fn prepared_for(plan: &Plan, outage: &Outage, failover: &Failover) -> Option<Failure> {
+    let is_whole = |group: &GroupId| {
+        let Group { switches, links, .. } = plan.topology.group(*group);
+        outage.switches.iter().eq(switches) && outage.links.iter().eq(links)
+    };
+    let group = plan.topology.group_ids().filter(|_| failover.summary.groups.is_some()).find(is_whole);
+    if let Some(group) = group {
+        return Some(Failure::Group(group));
+    }
     let parts = outage.switches.len() + outage.links.len();
     match (outage.switches.first(), outage.links.first()) {
         (None, Some(link)) if parts == 1 => Some(Failure::Link(*link)),

@@ -1,7 +1,7 @@
 //! `espalier show PLAN --failure sw3,sw4` and `--failures`: how many pairs of hosts lose their path.
 
 use anyhow::Result;
-use fabric::{HostId, Plan, SwitchId, format::table::Table};
+use fabric::{Group, HostId, Plan, SwitchId, format::table::Table};
 use serde_json::json;
 use verify::{Losses, Outage, links_lost_at_most, losses, switch_losses};
 
@@ -12,6 +12,8 @@ use crate::count::{abridged, counted};
 const NAMES_MAX: usize = 12;
 /// Switches that are listed; the rest lose no more.
 const SWITCHES_MAX: usize = 20;
+/// Groups that are listed; the rest lose no more.
+const GROUPS_MAX: usize = 20;
 
 /// Parts that fail together.
 pub(super) fn show(plan: &Plan, outage: &Outage, output: Output) -> Result<()> {
@@ -62,6 +64,13 @@ fn way_out(parts: &[&str]) -> String {
 pub(super) fn show_all(plan: &Plan, output: Output) -> Result<()> {
     let topology = &plan.topology;
     let alone = switch_losses(plan);
+    let groups: Vec<(&str, Losses)> = (topology.groups().iter())
+        .map(|Group { name, switches, links }| {
+            let outage =
+                Outage { switches: switches.iter().copied().collect(), links: links.iter().copied().collect() };
+            (name.as_str(), losses(plan, &outage))
+        })
+        .collect();
     let (one, two) = (links_lost_at_most(plan, 1), links_lost_at_most(plan, 2));
     if output == Output::Json {
         let switches: Vec<_> = (topology.switch_ids().zip(&alone))
@@ -71,23 +80,42 @@ pub(super) fn show_all(plan: &Plan, output: Output) -> Result<()> {
                 object
             })
             .collect();
-        say!("{}", json!({ "switches": switches, "one_link_at_most": one, "two_links_at_most": two }));
+        let mut object = json!({ "switches": switches, "one_link_at_most": one, "two_links_at_most": two });
+        if !groups.is_empty() {
+            let of_group = |(name, losses): &(&str, Losses)| {
+                let mut object = json_of(plan, losses);
+                object["group"] = json!(name);
+                object
+            };
+            object["groups"] = groups.iter().map(of_group).collect();
+        }
+        say!("{object}");
         return Ok(());
     }
     let mut worst: Vec<(SwitchId, &Losses)> = topology.switch_ids().zip(&alone).collect();
     worst.sort_by_key(|(switch, losses)| (std::cmp::Reverse((losses.lost, losses.cut_off.len())), *switch));
     let mut table = Table::new(["without", "hosts cut off", "pairs lost", "of", "no other path"]);
-    for (switch, Losses { cut_off, pairs, lost, divided, .. }) in worst.iter().take(SWITCHES_MAX) {
+    let shown = worst.iter().take(SWITCHES_MAX);
+    let shown = shown.map(|(switch, losses)| (topology.switch(*switch).name.as_str(), *losses));
+    let mut worst_groups: Vec<(&str, &Losses)> = groups.iter().map(|(name, losses)| (*name, losses)).collect();
+    worst_groups.sort_by_key(|(name, losses)| (std::cmp::Reverse((losses.lost, losses.cut_off.len())), *name));
+    for (name, Losses { cut_off, pairs, lost, divided, .. }) in shown.chain(worst_groups.into_iter().take(GROUPS_MAX)) {
         let figures = [cut_off.len(), *lost, *pairs, *divided].map(|figure| figure.to_string());
-        table.row(std::iter::once(topology.switch(*switch).name.clone()).chain(figures));
+        table.row(std::iter::once(name.to_owned()).chain(figures));
     }
     say!("{table}");
     if worst.len() > SWITCHES_MAX {
         say!("the other {} lose no more", counted(worst.len() - SWITCHES_MAX, "switch"));
     }
+    if groups.len() > GROUPS_MAX {
+        say!("the other {} lose no more", counted(groups.len() - GROUPS_MAX, "group"));
+    }
     let stored = if plan.failover.is_some() { ", for which switch-overs are stored" } else { "" };
     if plan.failover.as_ref().is_some_and(|failover| failover.summary.switches.is_some()) {
         say!("any one switch   pairs lost as above until hosts have switched over; see show --failure SWITCH");
+    }
+    if plan.failover.as_ref().is_some_and(|failover| failover.summary.groups.is_some()) {
+        say!("any one group    the same; see show --failure GROUP");
     }
     say!("any one link     {one} pairs at most{stored}");
     say!("any two links    {two} pairs at most");

@@ -1,4 +1,4 @@
-//! Switches and links as people name them.
+//! Switches, links and groups as people name them.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use fabric::{LinkId, SwitchId, Topology};
 
 use crate::failure::bad_input;
 
-/// The switches and links that an option names.
+/// The switches and links that an option names, by themselves or as members of a group.
 ///
 /// # Errors
 /// A name that nothing has, or several links.
@@ -20,6 +20,11 @@ pub(super) fn parts_named(
     for name in names.iter().map(|name| name.trim()) {
         if let Some(switch) = topology.find_switch(name) {
             switches.insert(switch);
+            continue;
+        }
+        if let Some(group) = topology.find_group(name) {
+            switches.extend(&topology.group(group).switches);
+            links.extend(&topology.group(group).links);
             continue;
         }
         match links_named(topology, name)[..] {

@@ -9,8 +9,8 @@ use std::{
 
 use anyhow::Result;
 use fabric::{
-    FailoverSummary, FdbMode, Flood, FlowControl, InBand, LinkId, PathSummary, Plan, Planes, Policy, Report, Summary,
-    SwitchCoverage, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool,
+    FailoverSummary, FdbMode, Flood, FlowControl, Group, InBand, LinkId, PartCoverage, PathSummary, Plan, Planes,
+    Policy, Report, Summary, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool,
     format::{
         plan::ReadMode,
         report::{failover_json, load_json, report_json, summary_json},
@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     cli,
-    count::counted,
+    count::{abridged, counted},
     failure::{FAILED, bad_input},
     files::{read_plan_file, read_topology_as, read_traffic, write_plan_file},
 };
@@ -41,10 +41,17 @@ use crate::{
 const ALL_TO_ALL: &str = "all-to-all";
 /// Idle cables named to a person; the rest are counted.
 const IDLE_SHOWN_MAX: usize = 4;
+/// Groups named to a person; the rest are counted.
+const GROUPS_SHOWN_MAX: usize = 8;
 
 pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     let topology = in_band(read_topology_as(&args.topology, args.from.as_deref(), &args.own)?, args)?;
     let previous = args.previous.as_deref().map(|path| read_plan_file(path, ReadMode::Strict)).transpose()?;
+    if args.resilience.protects_groups() && topology.groups().is_empty() {
+        return Err(bad_input(
+            "--resilience group: the topology names no groups; add a section such as groups: {feed-a: [sw1, sw2]}, or use --resilience switch",
+        ));
+    }
     let policy = policy(args, &topology, previous.as_ref())?;
     if args.pareto {
         return pareto::run(&topology, &policy, output);
@@ -297,6 +304,10 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
             plan.topology.port_label(edge.port)
         );
     }
+    let groups: Vec<String> = plan.topology.groups().iter().map(group_words).collect();
+    if !groups.is_empty() {
+        say!("groups           {}", abridged(&groups, ", ", GROUPS_SHOWN_MAX));
+    }
     if dropped.contains(&FrameKind::Broadcast) {
         say!("                 hosts need static neighbour entries (ARP, ND): requests for an address are dropped");
     }
@@ -343,6 +354,16 @@ fn print_paths(paths: &PathSummary) -> Result<()> {
     Ok(())
 }
 
+/// A group and how many members it has, for a person.
+fn group_words(group: &Group) -> String {
+    let Group { name, switches, links } = group;
+    match (switches.len(), links.len()) {
+        (switches, 0) => format!("{name} ({})", counted(switches, "switch")),
+        (0, links) => format!("{name} ({})", counted(links, "link")),
+        (switches, links) => format!("{name} ({}, {})", counted(switches, "switch"), counted(links, "link")),
+    }
+}
+
 /// Parallel cables without traffic, for a person.
 fn print_idle(plan: &Plan) -> Result<()> {
     let mut idle = plan.idle_parallels();
@@ -365,14 +386,17 @@ fn print_idle(plan: &Plan) -> Result<()> {
 
 /// What a plan is ready for, for a person.
 fn print_resilience(plan: &Plan, summary: &FailoverSummary) -> Result<()> {
-    let FailoverSummary { links_covered, links_dividing, switches, drained, .. } = *summary;
+    let FailoverSummary { links_covered, links_dividing, switches, groups, drained, .. } = *summary;
     let FailoverSummary { max_channel_time, vlans_extra, fdb_entries_extra, .. } = *summary;
     let worst = load_words(plan, max_channel_time);
-    let or_switches = match switches {
-        Some(SwitchCoverage { covered, .. }) => format!(" or {}", counted(covered, "switch")),
-        None => String::new(),
+    let or_others = match (switches, groups) {
+        (Some(switches), Some(groups)) => {
+            format!(", {} or {}", counted(switches.covered, "switch"), counted(groups.covered, "group"))
+        }
+        (Some(switches), None) => format!(" or {}", counted(switches.covered, "switch")),
+        (None, _) => String::new(),
     };
-    say!("resilience       any one of {links_covered} links{or_switches} may fail: max load at worst {worst}");
+    say!("resilience       any one of {links_covered} links{or_others} may fail: max load at worst {worst}");
     let (are, entries) = (if vlans_extra == 1 { "is" } else { "are" }, counted(fdb_entries_extra, "entry"));
     say!("                 {} {are} for failures only, with {entries}", counted(vlans_extra, "VLAN"));
     if drained > 0 {
@@ -384,11 +408,12 @@ fn print_resilience(plan: &Plan, summary: &FailoverSummary) -> Result<()> {
         let links = counted(links_dividing, "link");
         say!("                 {links} {have} no alternative path: {their} failure cuts hosts off");
     }
-    if let Some(SwitchCoverage { dividing: dividing @ 1.., .. }) = switches {
+    for (coverage, what) in [(switches, "switch"), (groups, "group")] {
+        let Some(PartCoverage { dividing: dividing @ 1.., .. }) = coverage else { continue };
         let (are, their) = if dividing == 1 { ("is", "its") } else { ("are", "their") };
         say!(
             "                 {} {are} the only path between other hosts: {their} failure cuts hosts off",
-            counted(dividing, "switch")
+            counted(dividing, what)
         );
     }
     Ok(())

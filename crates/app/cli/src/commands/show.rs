@@ -231,6 +231,13 @@ fn show_switch(plan: &Plan, switch: SwitchId, output: Output) -> Result<()> {
             "pvid": port.pvid.map(VlanId::get), "untagged": port.untagged.to_string(),
             "tagged": port.tagged.to_string(), "entries": entries,
         });
+        if let Attachment::Link(link) = topology.port(port.port).attachment {
+            let groups = topology.groups().iter().filter(|group| group.links.contains(&link));
+            let groups: Vec<&str> = groups.map(|group| group.name.as_str()).collect();
+            if !groups.is_empty() {
+                row["groups"] = groups.into();
+            }
+        }
         if !port.blocked.is_empty() {
             row["blocked"] = port.blocked.to_string().into();
         }
@@ -251,15 +258,23 @@ fn show_switch(plan: &Plan, switch: SwitchId, output: Output) -> Result<()> {
         ]);
     }
     let (name, model) = (&topology.switch(switch).name, &topology.switch(switch).model);
+    let groups = topology.groups().iter().filter(|group| group.switches.contains(&switch));
+    let groups: Vec<&str> = groups.map(|group| group.name.as_str()).collect();
     match output {
-        Output::Json => say!(
-            "{}",
-            serde_json::json!({
+        Output::Json => {
+            let mut object = serde_json::json!({
                 "switch": name, "model": model.name, "static_entries": device.fdb_len(topology), "ports": rows
-            })
-        ),
+            });
+            if !groups.is_empty() {
+                object["groups"] = groups.into();
+            }
+            say!("{object}");
+        }
         Output::Person => {
             say!("switch {name} ({}): {} static entries", model.description, device.fdb_len(topology));
+            if !groups.is_empty() {
+                say!("groups: {}", groups.join(", "));
+            }
             say!("{table}");
             for (blocked, ports) in by_blocked(topology, device) {
                 say!("blocked floods: {blocked} on {ports}");

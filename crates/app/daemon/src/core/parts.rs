@@ -30,7 +30,7 @@ impl Parts {
 
     /// What has failed and has no stored answer in force: switches that are down and links, of which the plan stores nothing, or
     /// only the answer to another failure.
-    pub fn unprotected(diagnoses: &[Diagnosis]) -> Self {
+    pub fn unprotected(topology: &Topology, diagnoses: &[Diagnosis]) -> Self {
         let mut parts = Self::default();
         for diagnosis in diagnoses {
             let is_unanswered = |consequence: &Consequence| {
@@ -38,7 +38,7 @@ impl Parts {
             };
             match &diagnosis.cause {
                 Cause::SwitchDown { switch, .. } => {
-                    let is_answered = |consequence: &Consequence| matches!(consequence, Consequence::InForce { failure, .. } if failure.takes(*switch));
+                    let is_answered = |consequence: &Consequence| matches!(consequence, Consequence::InForce { failure, .. } if failure.takes(topology, *switch));
                     if !diagnosis.consequences.iter().any(is_answered) {
                         parts.switches.insert(*switch);
                     }

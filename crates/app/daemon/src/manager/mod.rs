@@ -441,7 +441,7 @@ impl Manager {
         inner.standing = standing(plan, report);
         inner.traffic.add(now_s, plan, &report.links);
         let kept = |kind: &str| !kinds::ALL.contains(&kind) || kind == kinds::RETURNED;
-        inner.failed = Parts::unprotected(&report.diagnoses);
+        inner.failed = Parts::unprotected(&plan.topology, &report.diagnoses);
         let silent = plan.topology.switches().iter().zip(&report.seen).filter(|(_, seen)| seen.is_err());
         inner.silent = silent.map(|(switch, _)| switch.name.clone()).collect();
         inner.parts_changed = true;

@@ -25,15 +25,19 @@
 //!       eth1: {mac: "02:00:00:00:00:04", port: "sw2:swp9", rail: 1}
 //!   login1: {bond: failover, mac: "02:00:00:00:00:05", nics: {eth0: {port: "sw1:g5"}, eth1: {port: "sw2:swp5"}}}
 //!   storage1: {bond: lacp, mac: "02:00:00:00:00:07", nics: {eth0: {port: "sw1:g7"}, eth1: {port: "sw1:g8"}}}
+//! groups:                          # switches and cables that fail together: a power feed, a line card; a cable also as one end
+//!   feed-a: [sw1, sw2]
+//!   card-3: ["sw5:lag1 -- sw6:lag1", "sw1:g24"]
 //! management: {vlan: 4000, controller: "sw1:g24"}    # only where switches are managed over the data ports
 //! ```
 //!
-//! A reader judges the whole file in one pass: switches first, then links, then hosts, then machines, wherever they stand. After a
+//! A reader judges the whole file in one pass: switches first, then links, then hosts, then machines, then groups, wherever they stand. After a
 //! mistake it goes on with what the author most likely meant, so that one wrong name is one diagnostic: a cable to
 //! the unknown switch `sw22` still counts as reaching `sw2`.
 
 mod bonds;
 mod edges;
+mod groups;
 mod hosts;
 mod lags;
 mod machines;
@@ -124,6 +128,7 @@ pub fn write_native(topology: &Topology) -> String {
         let _ = writeln!(text, "  - {}", if plain { cable } else { double_quote(&cable) });
     }
     machines::write(topology, &mut text);
+    groups::write(topology, &mut text);
     if let Some(InBand { vlan, controller }) = topology.in_band() {
         let controller = double_quote(&lone_port(topology, controller));
         let _ = writeln!(text, "management: {{vlan: {vlan}, controller: {controller}}}");
@@ -178,7 +183,7 @@ fn address(address: IpAddr) -> String {
     }
 }
 
-const SECTIONS: [&str; 5] = ["switches", "links", "hosts", "machines", "management"];
+const SECTIONS: [&str; 6] = ["switches", "links", "hosts", "machines", "groups", "management"];
 const MANAGEMENT_KEYS: [&str; 2] = ["vlan", "controller"];
 const SWITCH_KEYS: [&str; 6] = ["model", "mgmt", "ports", "lags", "guid", "id"];
 const IDENTITY_KEYS: [&str; 3] = ["chassis", "engine", "serial"];
@@ -235,6 +240,9 @@ impl<'a> Reader<'a> {
         }
         if let Some(section) = entries.get("machines") {
             self.read_machines(section);
+        }
+        if let Some(section) = entries.get("groups") {
+            self.read_groups(section);
         }
         if let Some(section) = entries.get("management") {
             self.read_management(section);

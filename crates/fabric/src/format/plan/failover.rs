@@ -1,4 +1,4 @@
-//! The section of a plan file about what to do when a link or a switch fails.
+//! The section of a plan file about what to do when a link, a switch or a group fails.
 
 use std::io;
 
@@ -8,8 +8,8 @@ use super::{
     numbering::numbering,
 };
 use crate::{
-    Failover, FailoverSummary, Failure, HostId, HostRun, LinkId, PairRun, Proof, SwitchCoverage, SwitchId, SwitchOver,
-    Topology, VlanId, format::report::failover_fields,
+    Failover, FailoverSummary, Failure, GroupId, HostId, HostRun, LinkId, PairRun, PartCoverage, Proof, SwitchId,
+    SwitchOver, Topology, VlanId, format::report::failover_fields,
 };
 
 /// The field that says how long the most loaded channel takes after the worst failure.
@@ -35,6 +35,7 @@ fn switch_over_line(over: &SwitchOver) -> String {
     match failure {
         Failure::Link(link) => push_field(&mut text, "link", link.index()),
         Failure::Switch(switch) => push_field(&mut text, "switch", switch.index()),
+        Failure::Group(group) => push_field(&mut text, "group", group.index()),
     }
     let run = |run: &HostRun<VlanId>| format!("{},{},{}", run.first.index(), run.last.index(), run.choice);
     let runs: Vec<String> = hosts.iter().map(|hosts| format!("[{}]", run(hosts))).collect();
@@ -62,7 +63,7 @@ pub(super) fn failover(topology: &Topology, at: &Located<'_>) -> Read<Failover> 
     for at in at.field("switch_overs")?.items()? {
         let over = switch_over(topology, numberings.len(), &at)?;
         if switch_overs.last().is_some_and(|before| before.failure >= over.failure) {
-            return Err(at.error("switch-overs ascend by link, then by switch, one each"));
+            return Err(at.error("switch-overs ascend by link, then by switch, then by group, one each"));
         }
         switch_overs.push(over);
     }
@@ -70,17 +71,17 @@ pub(super) fn failover(topology: &Topology, at: &Located<'_>) -> Read<Failover> 
     let whole = |name| at.field(name)?.whole::<usize>();
     // Older files count pairs, as if all links had one rate.
     let time = if at.optional(TIME)?.is_some() { TIME } else { "max_channel_load" };
-    let switches = match at.optional("switches_covered")? {
-        Some(_) => {
-            let (covered, dividing) = (whole("switches_covered")?, whole("switches_dividing")?);
-            Some(SwitchCoverage { covered, dividing })
+    let coverage = |covered, dividing| -> Read<Option<PartCoverage>> {
+        match at.optional(covered)? {
+            Some(_) => Ok(Some(PartCoverage { covered: whole(covered)?, dividing: whole(dividing)? })),
+            None => Ok(None),
         }
-        None => None,
     };
     let summary = FailoverSummary {
         links_covered: whole("links_covered")?,
         links_dividing: whole("links_dividing")?,
-        switches,
+        switches: coverage("switches_covered", "switches_dividing")?,
+        groups: coverage("groups_covered", "groups_dividing")?,
         drained: whole("drained")?,
         max_channel_time: at.field(time)?.number()?,
         vlans_extra: whole("vlans_extra")?,
@@ -92,11 +93,12 @@ pub(super) fn failover(topology: &Topology, at: &Located<'_>) -> Read<Failover> 
 }
 
 fn switch_over(topology: &Topology, numberings: usize, at: &Located<'_>) -> Read<SwitchOver> {
-    at.only(&["link", "switch", "hosts", "pairs", "proof"])?;
-    let failure = match (at.optional("switch")?, at.optional("link")?) {
-        (Some(at), None) => Failure::Switch(SwitchId::new(at.index("switch", topology.switches().len())?)),
-        (None, Some(at)) => Failure::Link(LinkId::new(at.index("link", topology.links().len())?)),
-        _ => return Err(at.error("a switch-over is for a link or for a switch")),
+    at.only(&["link", "switch", "group", "hosts", "pairs", "proof"])?;
+    let failure = match (at.optional("group")?, at.optional("switch")?, at.optional("link")?) {
+        (Some(at), None, None) => Failure::Group(GroupId::new(at.index("group", topology.groups().len())?)),
+        (None, Some(at), None) => Failure::Switch(SwitchId::new(at.index("switch", topology.switches().len())?)),
+        (None, None, Some(at)) => Failure::Link(LinkId::new(at.index("link", topology.links().len())?)),
+        _ => return Err(at.error("a switch-over is for a link, for a switch or for a group")),
     };
     let mut hosts: Vec<HostRun<VlanId>> = Vec::new();
     for at in at.field("hosts")?.items()? {

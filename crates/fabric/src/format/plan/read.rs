@@ -195,7 +195,7 @@ fn policy(topology: &Topology, at: &Located<'_>) -> Read<Policy> {
 }
 
 fn topology(at: &Located<'_>, models: Models) -> Read<Topology> {
-    at.only(&["switches", "links", "hosts", "standby_edges", "management"])?;
+    at.only(&["switches", "links", "hosts", "standby_edges", "groups", "management"])?;
     let mut builder = TopologyBuilder::with_models(models);
     // By `switch:port`, which is unique since names hold no colon.
     let mut ports: BTreeMap<String, PortId> = BTreeMap::new();
@@ -256,6 +256,12 @@ fn topology(at: &Located<'_>, models: Models) -> Read<Topology> {
     if let Some(edges) = at.optional("standby_edges")? {
         for at in edges.items()? {
             read_standby_edge(&at, port(at.field("port")?)?, &mut builder)?;
+        }
+    }
+    if let Some(groups) = at.optional("groups")? {
+        let counts = (switches_at.items()?.len(), at.field("links")?.items()?.len());
+        for at in groups.items()? {
+            read_group(&at, counts, &mut builder)?;
         }
     }
     if let Some(at) = at.optional("management")? {
@@ -378,6 +384,20 @@ fn read_standby_edge(at: &Located<'_>, port: PortId, builder: &mut TopologyBuild
         }
     }
     Ok(())
+}
+
+/// A group of a topology of so many switches and links.
+fn read_group(at: &Located<'_>, (switches, links): (usize, usize), builder: &mut TopologyBuilder) -> Read<()> {
+    at.only(&["name", "switches", "links"])?;
+    let numbers = |key, what, count| -> Read<Vec<usize>> {
+        let at = at.field(key)?;
+        let runs = parse_runs(at.text()?, what, count).map_err(|error| at.error(error))?;
+        Ok(runs.into_iter().flat_map(|(first, last)| first..=last).collect())
+    };
+    let switches: Vec<SwitchId> = numbers("switches", "switch", switches)?.into_iter().map(SwitchId::new).collect();
+    let links: Vec<LinkId> = numbers("links", "link", links)?.into_iter().map(LinkId::new).collect();
+    let added = builder.add_group(at.field("name")?.text()?, &switches, &links);
+    added.map(drop).map_err(|fault| refused(at, &fault))
 }
 
 fn optional_address(at: &Located<'_>, name: &str) -> Read<Option<IpAddr>> {

@@ -10,8 +10,8 @@ use super::*;
 use crate::{
     Admin, Assignment, Basis, Bound, Certificate, Demand, DeviceIntent, Drain, EngineName, Failover, FailoverSummary,
     Failure, FdbEntry, FdbRun, Flood, FloodSet, FlowControl, FlowControlMode, HostId, HostRun, IngressFilter, LinkId,
-    Lldp, Mac, Model, Models, PATHS_MAX, PairRun, PathSets, PathSummary, PermutationProof, Plan, Planes, Policy,
-    PortIntent, PortNames, PortRole, Proof, Resilience, SpanningTree, StormLimit, Summary, SwitchCoverage, SwitchId,
+    Lldp, Mac, Model, Models, PATHS_MAX, PairRun, PartCoverage, PathSets, PathSummary, PermutationProof, Plan, Planes,
+    Policy, PortIntent, PortNames, PortRole, Proof, Resilience, SpanningTree, StormLimit, Summary, SwitchId,
     SwitchOver, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, Tree, VlanId, VlanSet, VlanTree,
     generate::{Kind, Options, generate},
     permutations,
@@ -32,7 +32,8 @@ fn failover(topology: &Topology, vlans: &[VlanId], rng: &mut Rng) -> Failover {
     let proofs = [Proof::Unneeded, Proof::Certificate, Proof::Numbering(0), Proof::Drained(1)];
     let links = topology.link_ids().map(Failure::Link).skip(1).step_by(3);
     let switches = topology.switch_ids().map(Failure::Switch).step_by(2);
-    let switch_overs = (links.chain(switches).zip(proofs.iter().cycle()).enumerate())
+    let groups = topology.group_ids().map(Failure::Group).skip(1);
+    let switch_overs = (links.chain(switches).chain(groups).zip(proofs.iter().cycle()).enumerate())
         .map(|(at, (failure, &proof))| SwitchOver {
             failure,
             hosts: vec![run(0)],
@@ -46,7 +47,8 @@ fn failover(topology: &Topology, vlans: &[VlanId], rng: &mut Rng) -> Failover {
     let summary = FailoverSummary {
         links_covered: 7,
         links_dividing: 1,
-        switches: Some(SwitchCoverage { covered: 5, dividing: 2 }),
+        switches: Some(PartCoverage { covered: 5, dividing: 2 }),
+        groups: (!topology.groups().is_empty()).then_some(PartCoverage { covered: 3, dividing: 1 }),
         drained: 2,
         max_channel_time: 1e6 * rng.unit_f64(),
         vlans_extra: 3,
@@ -505,6 +507,42 @@ fn standby_edges_are_stated_only_where_there_are_some() {
 }
 
 #[test]
+fn groups_are_stated_only_where_there_are_some() {
+    assert!(!written(&small()).contains("group"));
+    let mut builder = TopologyBuilder::of(&topology("torus", "3x3", &Options::default()));
+    for (name, switches, links) in
+        [("feed-a", vec![4, 0, 1], vec![]), ("card-3", vec![], vec![7, 5]), ("both", vec![2], vec![0, 1, 2, 9])]
+    {
+        let switches: Vec<SwitchId> = switches.into_iter().map(SwitchId::new).collect();
+        let links: Vec<LinkId> = links.into_iter().map(LinkId::new).collect();
+        builder.add_group(name, &switches, &links).expect("members that there are");
+    }
+    let topology = builder.finish().expect("connected");
+    let vlans = [vlan(2), vlan(3)];
+    let plan = sample(topology.clone(), 2, Tagging::Switch, 5);
+    let plan = Plan { failover: Some(failover(&topology, &vlans, &mut Rng::new(3))), ..plan };
+    let text = written(&plan);
+    let lines = "\"groups\":[\n{\"name\":\"feed-a\",\"switches\":\"0-1,4\",\"links\":\"\"},\n{\"name\":\"card-3\",\"switches\":\"\",\"links\":\"5,7\"},\n{\"name\":\"both\",\"switches\":\"2\",\"links\":\"0-2,9\"}\n]";
+    assert!(text.contains(lines), "{text}");
+    assert!(text.contains("\"groups_covered\":3,\"groups_dividing\":1"), "{text}");
+    assert_eq!(read_plan(text.as_bytes(), ReadMode::Strict).as_ref(), Ok(&plan));
+    for (right, wrong, says) in [
+        ("\"name\":\"both\"", "\"name\":\"card-3\"", "topology.groups[2]: group card-3 is named twice"),
+        ("\"name\":\"both\"", "\"name\":\"s1-1\"", "topology.groups[2]: s1-1 is the name of a switch and of a group"),
+        ("\"links\":\"5,7\"", "\"links\":\"\"", "topology.groups[1]: group card-3 has no members"),
+        ("\"links\":\"5,7\"", "\"links\":\"5,18\"", "topology.groups[1].links: there is no link 18"),
+        ("\"switches\":\"0-1,4\"", "\"switches\":\"0-1,9\"", "topology.groups[0].switches: there is no switch 9"),
+        ("\"group\":2", "\"group\":1", "failover.switch_overs"),
+        ("\"group\":2", "\"group\":3", "failover.switch_overs"),
+    ] {
+        let damaged = text.replacen(right, wrong, 1);
+        assert!(damaged != text, "{right} stands nowhere in\n{text}");
+        let error = read_plan(damaged.as_bytes(), ReadMode::IgnoreDigest).expect_err(wrong).to_string();
+        assert!(error.starts_with(says), "{wrong}: {error}");
+    }
+}
+
+#[test]
 fn what_is_drained_is_stated_only_where_something_is() {
     let plain = small();
     assert!(!written(&plain).contains("drain\""));
@@ -657,6 +695,7 @@ fn wrong_switch_overs_are_named_by_their_place() {
             links_covered: 4,
             links_dividing: 0,
             switches: None,
+            groups: None,
             drained: 1,
             max_channel_time: 3.0,
             vlans_extra: 0,
@@ -673,8 +712,9 @@ fn wrong_switch_overs_are_named_by_their_place() {
         (
             "\"link\":2",
             "\"switch\":0,\"link\":2",
-            "failover.switch_overs[1]: a switch-over is for a link or for a switch",
+            "failover.switch_overs[1]: a switch-over is for a link, for a switch or for a group",
         ),
+        ("\"link\":2", "\"group\":0", "failover.switch_overs[1].group: there is no group 0"),
         ("\"link\":0", "\"switch\":0", "failover.switch_overs[1]: switch-overs ascend by link, then by switch"),
         ("[[0,1,3]]", "[[0,9,3]]", "failover.switch_overs[0].hosts[0][1]: there is no host 9"),
         ("[[0,1,3]]", "[[1,0,3]]", "failover.switch_overs[0].hosts[0]: the run 1-0 runs backwards"),

@@ -18,7 +18,7 @@ use super::{
     runs::{join_runs, push_run},
 };
 use crate::{
-    Admin, Assignment, DeviceIntent, ETHERNET_MTU_BYTES, Flood, FlowControlMode, HostId, InBand, IngressFilter,
+    Admin, Assignment, DeviceIntent, ETHERNET_MTU_BYTES, Flood, FlowControlMode, Group, HostId, InBand, IngressFilter,
     Learning, Lldp, Models, Plan, Policy, PortId, PortIntent, PortRole, Rails, Resilience, SpanningTree, StandbyEdge,
     Topology, Traffic, TrafficMatrix, VlanId, VlanSet, Weights, format::report::summary_fields,
 };
@@ -272,6 +272,14 @@ fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<(
     });
     if standby_edges.len() > 0 {
         write_list(out, ",\"standby_edges\":[", standby_edges, "]")?;
+    }
+    let groups = topology.groups().iter().map(|Group { name, switches, links }| {
+        let switches = join_runs(switches.iter().map(|switch| switch.index()));
+        let links = join_runs(links.iter().map(|link| link.index()));
+        format!("{{\"name\":{},\"switches\":\"{switches}\",\"links\":\"{links}\"}}", Quoted(name))
+    });
+    if groups.len() > 0 {
+        write_list(out, ",\"groups\":[", groups, "]")?;
     }
     if let Some(InBand { vlan, controller }) = topology.in_band() {
         let controller = Quoted(topology.port_label(controller));

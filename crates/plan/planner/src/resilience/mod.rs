@@ -1,7 +1,7 @@
-//! Ready for any one link, or any one switch, to fail: for each, stored choices of VLANs that avoid it.
+//! Ready for any one link, switch or named group to fail: for each, stored choices of VLANs that avoid it.
 //!
 //! Every unit of traffic (`unit.rs`) whose tree uses the link, or passes the switch, moves to another tree of the plan that
-//! does not: one in which the switch is a leaf. Trees of
+//! does not: one in which the switch is a leaf; for a group one in which no frame between hosts elsewhere meets a member. Trees of
 //! others serve where their routes respect the channel order and are not too loaded. Where they do not serve most
 //! failures, links are put into groups, and every tree that uses links of a group gets a copy without all of them
 //! (`group.rs`). What finds no place even then has a tree grown for the purpose (`grow.rs`) that avoids as many more
@@ -18,7 +18,7 @@
 //! this failure shares with some others, or has for itself, is respected by all routes of the plan and by those that
 //! replace the broken ones; only the routes after the switch-over respect one, so that the fabric must be drained before
 //! hosts move (`place/resettle.rs`). The last always exists: everybody moves to one tree. Links and switches that alone tie
-//! parts together are left out (`fabric::dividing_links`, `fabric::dividing_switches`).
+//! parts together are left out (`fabric::dividing_links`, `fabric::dividing_switches`, `fabric::dividing_groups`).
 
 mod group;
 mod grow;
@@ -30,7 +30,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
     Assignment, ChannelId, Failure, FlowControl, HostId, HostRun, LinkId, PairRun, Proof, Resilience, SwitchId,
-    SwitchOver, Topology, Traffic, Tree, VlanId, dividing_links, dividing_switches, graph::TopologicalOrder,
+    SwitchOver, Topology, Traffic, Tree, VlanId, dividing_groups, dividing_links, dividing_switches,
+    graph::{TopologicalOrder, UnionFind},
 };
 
 use self::place::Placer;
@@ -85,6 +86,7 @@ pub(crate) struct Protection {
     pub(crate) time_max: f64,
     pub(crate) links_dividing: usize,
     pub(crate) switches_dividing: usize,
+    pub(crate) groups_dividing: usize,
 }
 
 /// A choice that changes.
@@ -133,9 +135,13 @@ pub(crate) fn protect(request: &ProtectionRequest<'_>) -> Result<Protection, Too
     let topology = request.topology;
     let mut failures: Vec<Failure> = topology.link_ids().map(Failure::Link).collect();
     let mut dividing: Vec<Failure> = dividing_links(topology).into_iter().map(Failure::Link).collect();
-    if request.resilience == Resilience::OneSwitch {
+    if request.resilience.protects_switches() {
         failures.extend(topology.switch_ids().map(Failure::Switch));
         dividing.extend(dividing_switches(topology).into_iter().map(Failure::Switch));
+    }
+    if request.resilience.protects_groups() {
+        failures.extend(topology.group_ids().map(Failure::Group));
+        dividing.extend(dividing_groups(topology).into_iter().map(Failure::Group));
     }
     let mut placer = Placer::new(request);
     let (mut failures, idle): (Vec<(usize, Failure)>, Vec<_>) = (failures.into_iter())
@@ -159,7 +165,7 @@ pub(crate) fn protect(request: &ProtectionRequest<'_>) -> Result<Protection, Too
     let rest: Vec<Failure> = rest.collect();
     let links = rest.iter().filter_map(|failure| match failure {
         Failure::Link(link) => Some(*link),
-        Failure::Switch(_) => None,
+        Failure::Switch(_) | Failure::Group(_) => None,
     });
     placer.prepare(&links.collect::<Vec<LinkId>>());
     for failure in rest {
@@ -262,14 +268,29 @@ fn broadcast_tree(assignment: &Assignment<usize>, host: HostId) -> Option<usize>
     }
 }
 
-/// Whether frames between hosts that are left still get through a tree after a failure; of the tree its links, ascending. A
-/// switch must be a leaf.
+/// Whether frames between hosts that are left still get through a tree, or a part of one, after a failure; its links, ascending. A
+/// switch must be a leaf. Cost: O(log links), for a group O(links · log members).
 fn survives(topology: &Topology, links: &[LinkId], failure: Failure) -> bool {
     let has = |link: LinkId| links.binary_search(&link).is_ok();
     match failure {
         Failure::Link(link) => !has(link),
         Failure::Switch(switch) => {
             topology.channels_from(switch).iter().filter(|channel| has(channel.link())).nth(1).is_none()
+        }
+        Failure::Group(_) => {
+            let mut pieces = UnionFind::new(topology.switches().len());
+            let mut left: Vec<SwitchId> = Vec::new();
+            for &link in links {
+                let [forward, backward] = both(link);
+                let ends = [topology.tail(forward), topology.head(forward)];
+                left.extend(ends.into_iter().filter(|end| !failure.takes(topology, *end)));
+                if ![forward, backward].into_iter().any(|channel| failure.blocks(topology, channel)) {
+                    pieces.join(ends[0].index(), ends[1].index());
+                }
+            }
+            let mut lived_in = left.into_iter().filter(|switch| !topology.hosts_of(*switch).is_empty());
+            let first = lived_in.next().map(|switch| pieces.find(switch.index()));
+            lived_in.all(|switch| Some(pieces.find(switch.index())) == first)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Units: traffic that moves from tree to tree as one when a link or a switch fails.
+//! Units: traffic that moves from tree to tree as one when a link, a switch or a group fails.
 //!
 //! ```text
 //!   by source        the hosts of one switch in one tree, toward everybody
@@ -106,7 +106,7 @@ impl Unit {
         let is_cut =
             |switch: SwitchId| rooted.inward[switch.index()].is_some_and(|channel| failure.blocks(topology, channel));
         let ends = failure.links(topology).into_iter().flat_map(both).map(|channel| topology.head(channel));
-        if failure.takes(self.root) || !ends.into_iter().any(is_cut) {
+        if failure.takes(topology, self.root) || !ends.into_iter().any(is_cut) {
             return None;
         }
         if !self.by_pair {
@@ -118,7 +118,7 @@ impl Unit {
             let inward = rooted.inward[switch.index()];
             below[switch.index()] =
                 is_cut(switch) || inward.is_some_and(|channel| below[topology.tail(channel).index()]);
-            if below[switch.index()] {
+            if below[switch.index()] && !failure.takes(topology, switch) {
                 let here = topology.hosts_of(switch).iter();
                 here.filter(|host| self.streams[0].peers.contains(**host)).for_each(|host| peers.insert(*host));
             }

@@ -4,7 +4,9 @@
 pub(crate) mod covering;
 pub(crate) mod named;
 
-use fabric::{HostId, Mac, PortId, SwitchId, SwitchSpec, Topology, TopologyBuilder, rng::Rng};
+use std::collections::BTreeSet;
+
+use fabric::{HostId, LinkId, Mac, PortId, SwitchId, SwitchSpec, Topology, TopologyBuilder, rng::Rng};
 
 /// Switch and port, the same of the other end, and the rate.
 type Cable = ((usize, usize), (usize, usize), u64);
@@ -212,6 +214,26 @@ impl Cabling {
             *self = before;
         }
     }
+}
+
+/// The same cabling with up to three groups, each of some switches and links.
+pub(crate) fn grouped(topology: &Topology, rng: &mut Rng) -> Topology {
+    let mut builder = TopologyBuilder::of(topology);
+    for number in 0..rng.below(4) {
+        let (most_switches, most_links) = (1 + rng.below(3), rng.below(4));
+        let (of, links_of) = (topology.switches().len(), topology.links().len());
+        let switches: BTreeSet<SwitchId> =
+            (0..rng.below(most_switches + 1)).map(|_| SwitchId::new(rng.below(of))).collect();
+        let links: BTreeSet<LinkId> = match links_of {
+            0 => BTreeSet::new(),
+            _ => (0..rng.below(most_links + 1)).map(|_| LinkId::new(rng.below(links_of))).collect(),
+        };
+        if !switches.is_empty() || !links.is_empty() {
+            let (switches, links): (Vec<_>, Vec<_>) = (switches.into_iter().collect(), links.into_iter().collect());
+            builder.add_group(&format!("group{number}"), &switches, &links).expect("a fresh name");
+        }
+    }
+    builder.finish().expect("as connected as before")
 }
 
 /// How many cables there are where one is in a port of this number: more than one is a LAG.

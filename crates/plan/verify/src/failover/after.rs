@@ -1,4 +1,4 @@
-//! One dead link or switch: who still sends over it after the stored switch-over, what the most loaded channel carries then,
+//! One dead link, switch or group: who still sends over it after the stored switch-over, what the most loaded channel carries then,
 //! and whether anything can wait for ever.
 //!
 //! ```text
@@ -91,7 +91,9 @@ impl<'a> Before<'a> {
             tracer.trace(topology, forest, stream, |channel, demand, _| load[channel.index()] += demand);
         }
         after.time = time(&load);
-        self.judge_proof(&dead, over, &new, tracer, &mut after);
+        // While a group comes back member by member, its own hosts send through members.
+        let idle: &[LinkId] = if matches!(failure, Failure::Group(_)) { &[] } else { &dead };
+        self.judge_proof(idle, over, &new, tracer, &mut after);
         after
     }
 
@@ -109,7 +111,7 @@ impl<'a> Before<'a> {
             self.forests.get(&vlan).is_some_and(|forest| forest.crosses_any(dead, one, other))
         };
         let has = |vlan: VlanId| self.forests.get(&vlan).is_some_and(|forest| forest.is_hit(failure, dead));
-        let is_left = |host: &HostId| !failure.takes(topology.switch_of(*host));
+        let is_left = |host: &HostId| !failure.takes(topology, topology.switch_of(*host));
         for host in topology.host_ids().filter(is_left) {
             let at = topology.switch_of(host);
             let others = || topology.host_ids().filter(|other| *other != host && is_left(other));
@@ -156,7 +158,7 @@ impl<'a> Before<'a> {
         for run in over.into_iter().flat_map(|over| &over.hosts) {
             vlans[run.first.index()..=run.last.index()].fill(run.choice);
         }
-        let is_left = |host: HostId| !failure.takes(topology.switch_of(host));
+        let is_left = |host: HostId| !failure.takes(topology, topology.switch_of(host));
         // Whether anybody is beyond what is dead is the same for all senders of a VLAN that are on the same sides of its links.
         let mut misses: BTreeMap<(VlanId, Vec<bool>), bool> = BTreeMap::new();
         for (host, vlan) in topology.host_ids().zip(vlans).filter(|(host, _)| is_left(*host)) {
@@ -271,6 +273,7 @@ impl<'a> Before<'a> {
         Some(demand.into())
     }
 
+    /// Judges why nothing can wait for ever; links that are dead carry nothing before and after.
     fn judge_proof(&self, dead: &[LinkId], over: &SwitchOver, new: &[Stream], tracer: &mut Tracer, after: &mut After) {
         let (state, topology) = (self.state, self.state.topology);
         let must_hold = state.plan.policy.flow_control.lanes().is_some();

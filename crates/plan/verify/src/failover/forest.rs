@@ -1,4 +1,4 @@
-//! VLANs as forests: what streams of frames cross, and what a dead link or switch keeps from whom.
+//! VLANs as forests: what streams of frames cross, and what a dead link, switch or group keeps from whom.
 //!
 //! Where a VLAN's active links are a forest and frames get through at all, their way is the only one there is: a switch
 //! never sends a frame back where it came from. So what a host's frames cross follows from who is below which switch.
@@ -107,12 +107,12 @@ impl Forest {
         Some(forest)
     }
 
-    /// Whether frames between switches that are left may have crossed what fails: a link of its own, or a switch that is no
-    /// leaf.
+    /// Whether frames between switches that are left may have crossed what fails: a link of its own, a switch that is no leaf, or a
+    /// link of a group.
     pub(super) fn is_hit(&self, failure: Failure, dead: &[LinkId]) -> bool {
         let own = dead.iter().filter(|link| self.lower[link.index()] != NONE).count();
         match failure {
-            Failure::Link(_) => own > 0,
+            Failure::Link(_) | Failure::Group(_) => own > 0,
             Failure::Switch(_) => own > 1,
         }
     }

@@ -1,7 +1,7 @@
-//! Failures that the plan says it is ready for: every link is cut in turn, and every switch if the plan says so, and the
-//! stored switch-over must do.
+//! Failures that the plan says it is ready for: every link is cut in turn, and every switch and every named group if the plan says
+//! so, and the stored switch-over must do.
 //!
-//! A cut link changes two ports, a dead switch those of its links. Frames that do not meet them go as before, so three things suffice, and they are cheap:
+//! A cut link changes two ports, a dead switch those of its links, a group those of all its members. Frames that do not meet them go as before, so three things suffice, and they are cheap:
 //! frames get through in every VLAN that some switch-over sends them to, on intact switches (`unicast.rs`, once for all
 //! failures); after each failure no frames between hosts that are left go over what is dead (`after.rs`); and the routes respect the numbering
 //! that the switch-over names.
@@ -22,7 +22,7 @@ use std::{
 };
 
 use fabric::{
-    Assignment, ChannelId, Failover, FailoverSummary, Failure, FindingKind, Proof, Resilience, SwitchCoverage,
+    Assignment, ChannelId, Failover, FailoverSummary, Failure, FindingKind, LinkId, PartCoverage, Proof, Resilience,
     SwitchId, SwitchOver, VlanId,
 };
 
@@ -75,8 +75,11 @@ pub(crate) fn judge(
     let others: Vec<Before<'_>> =
         further.iter().map(|(state, traffic)| Before::new(state, assignment, traffic, &forests)).collect();
     let mut failures: Vec<Failure> = topology.link_ids().map(Failure::Link).collect();
-    if state.plan.policy.resilience == Resilience::OneSwitch {
+    if state.plan.policy.resilience.protects_switches() {
         failures.extend(topology.switch_ids().map(Failure::Switch));
+    }
+    if state.plan.policy.resilience.protects_groups() {
+        failures.extend(topology.group_ids().map(Failure::Group));
     }
     let judge = |failure, tracer: &mut Tracer| {
         let over = failover.switch_over(failure);
@@ -96,9 +99,14 @@ pub(crate) fn judge(
             let (kind, who) = match failure {
                 Failure::Link(_) => (FindingKind::DividingLink, "all hosts"),
                 Failure::Switch(_) => (FindingKind::DividingSwitch, "all other hosts"),
+                Failure::Group(_) => (FindingKind::DividingGroup, "all other hosts"),
             };
             findings.warn(kind, || {
-                (label.clone(), format!("if it fails, no plan can keep {who} connected: nothing runs beside it"))
+                let lost = match failure {
+                    Failure::Group(_) => format!("{} lose each other", pairs_apart(state, failure)),
+                    Failure::Link(_) | Failure::Switch(_) => "nothing runs beside it".to_owned(),
+                };
+                (label.clone(), format!("if it fails, no plan can keep {who} connected: {lost}"))
             });
         } else {
             for (host, message) in after.lost {
@@ -164,14 +172,19 @@ fn is_well_formed(
         let exists = match failure {
             Failure::Link(link) => link.index() < topology.links().len(),
             Failure::Switch(switch) => switch.index() < topology.switches().len(),
+            Failure::Group(group) => group.index() < topology.groups().len(),
         };
         if !exists {
             broken(format!("{failure:?}"), "is nothing that the topology has");
             continue;
         }
         let label = || format!("without {}", failure.label(topology));
-        if matches!(failure, Failure::Switch(_)) && state.plan.policy.resilience != Resilience::OneSwitch {
+        let asked = state.plan.policy.resilience;
+        if matches!(failure, Failure::Switch(_)) && !asked.protects_switches() {
             broken(label(), "hosts switch over for a switch, but the policy does not ask for that");
+        }
+        if matches!(failure, Failure::Group(_)) && !asked.protects_groups() {
+            broken(label(), "hosts switch over for a group, but the policy does not ask for that");
         }
         let runs = moved.iter().chain(pairs.iter().map(|pair| &pair.run));
         if runs.clone().any(|run| run.first > run.last || run.last.index() >= hosts) {
@@ -279,16 +292,47 @@ fn merged(
     merged
 }
 
-/// Whether a link or a switch alone ties hosts to others: a search that uses neither it nor drained links misses some host.
+/// Whether a link, a switch or a group alone ties hosts to others: a search that uses neither it nor drained links misses some
+/// host.
 fn divides(state: &FabricState<'_>, failure: Failure) -> bool {
-    let (topology, drained) = (state.topology, &state.plan.policy.drain.links);
-    let dead = failure.links(topology);
-    let lived_in = |switch: &SwitchId| !failure.takes(*switch) && !topology.hosts_of(*switch).is_empty();
+    let topology = state.topology;
+    let lived_in = |switch: &SwitchId| !failure.takes(topology, *switch) && !topology.hosts_of(*switch).is_empty();
     let start = match failure {
         Failure::Link(link) => Some(topology.tail(ChannelId::forward(link))),
-        Failure::Switch(_) => topology.switch_ids().find(lived_in),
+        Failure::Switch(_) | Failure::Group(_) => topology.switch_ids().find(lived_in),
     };
     let Some(start) = start else { return false };
+    let seen = reached_without(state, &failure.links(topology), start);
+    let reached = |side: bool| topology.switch_ids().filter(lived_in).any(|switch| seen[switch.index()] == side);
+    reached(true) && reached(false)
+}
+
+/// Ordered pairs of hosts that are left and do not reach each other, in words.
+fn pairs_apart(state: &FabricState<'_>, failure: Failure) -> String {
+    let topology = state.topology;
+    let dead = failure.links(topology);
+    let hosts = |switch: SwitchId| match failure.takes(topology, switch) {
+        true => 0,
+        false => topology.hosts_of(switch).len(),
+    };
+    let all: usize = topology.switch_ids().map(hosts).sum();
+    let mut counted = vec![false; topology.switches().len()];
+    let mut apart = 0;
+    for start in topology.switch_ids().filter(|switch| hosts(*switch) > 0) {
+        if counted[start.index()] {
+            continue;
+        }
+        let seen = reached_without(state, &dead, start);
+        let together: usize = topology.switch_ids().filter(|switch| seen[switch.index()]).map(hosts).sum();
+        apart += together * (all - together);
+        counted.iter_mut().zip(seen).for_each(|(counted, seen)| *counted |= seen);
+    }
+    format!("{apart} of {} pairs of other hosts", all * all.saturating_sub(1))
+}
+
+/// Where a search comes from a switch that uses neither dead nor drained links, `seen[switch]`.
+fn reached_without(state: &FabricState<'_>, dead: &[LinkId], start: SwitchId) -> Vec<bool> {
+    let (topology, drained) = (state.topology, &state.plan.policy.drain.links);
     let mut seen = vec![false; topology.switches().len()];
     seen[start.index()] = true;
     let mut queue = VecDeque::from([start]);
@@ -301,8 +345,7 @@ fn divides(state: &FabricState<'_>, failure: Failure) -> bool {
             }
         }
     }
-    let reached = |side: bool| topology.switch_ids().filter(lived_in).any(|switch| seen[switch.index()] == side);
-    reached(true) && reached(false)
+    seen
 }
 
 fn judge_summary(
@@ -329,15 +372,17 @@ fn judge_summary(
     used.extend(state.topology.in_band().map(|in_band| in_band.vlan));
     let extra = |vlan: VlanId| !used.contains(vlan);
     let links_dividing = dividing.iter().filter(|failure| matches!(failure, Failure::Link(_))).count();
-    let switches_dividing = dividing.len() - links_dividing;
-    let switches = (state.plan.policy.resilience == Resilience::OneSwitch).then(|| SwitchCoverage {
-        covered: state.topology.switches().len() - switches_dividing,
-        dividing: switches_dividing,
-    });
+    let groups_dividing = dividing.iter().filter(|failure| matches!(failure, Failure::Group(_))).count();
+    let switches_dividing = dividing.len() - links_dividing - groups_dividing;
+    let coverage = |of: usize, dividing| PartCoverage { covered: of - dividing, dividing };
+    let asked = state.plan.policy.resilience;
+    let switches = asked.protects_switches().then(|| coverage(state.topology.switches().len(), switches_dividing));
+    let groups = asked.protects_groups().then(|| coverage(state.topology.groups().len(), groups_dividing));
     let seen = FailoverSummary {
         links_covered: state.topology.links().len() - links_dividing,
         links_dividing,
         switches,
+        groups,
         drained: failover.switch_overs.iter().filter(|over| matches!(over.proof, Proof::Drained(_))).count(),
         max_channel_time,
         vlans_extra: state.vlans.iter().filter(|vlan| extra(*vlan)).count(),
@@ -356,13 +401,12 @@ fn judge_summary(
             (format!("failover.{figure}"), format!("the plan says {said}, but it is {seen}"))
         });
     }
-    if said.switches != seen.switches {
-        findings.fatal(FindingKind::SummaryMismatch, || {
-            (
-                "failover.switches".to_owned(),
-                format!("the plan says {:?}, but it is {:?}", said.switches, seen.switches),
-            )
-        });
+    for (figure, said, seen) in [("switches", said.switches, seen.switches), ("groups", said.groups, seen.groups)] {
+        if said != seen {
+            findings.fatal(FindingKind::SummaryMismatch, || {
+                (format!("failover.{figure}"), format!("the plan says {said:?}, but it is {seen:?}"))
+            });
+        }
     }
     let (said, seen) = (said.max_channel_time, seen.max_channel_time);
     if (said - seen).abs() > TOLERANCE * seen.abs() {
@@ -400,8 +444,6 @@ fn by_threads<T: Send>(
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-
-    use fabric::LinkId;
 
     use super::*;
 

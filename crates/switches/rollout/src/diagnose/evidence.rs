@@ -214,8 +214,8 @@ impl<'a> Evidence<'a> {
             return (Consequence::NotNeeded, repair);
         }
         match self.moves.standing {
-            Standing::For(other) if other == failure => {
-                let (consequence, to_be_moved) = self.own_answer(failure);
+            Standing::For(other) if other == failure || self.is_in_group(link, other) => {
+                let (consequence, to_be_moved) = self.own_answer(other);
                 (consequence, if to_be_moved { Remedy::StandbyAndRepair(link) } else { repair })
             }
             Standing::For(other) => (Consequence::AnswerForAnother { failure: other }, repair),
@@ -226,11 +226,17 @@ impl<'a> Evidence<'a> {
         }
     }
 
+    /// Whether a failure is that of a group, and a cable fails with it.
+    fn is_in_group(&self, link: LinkId, failure: Failure) -> bool {
+        matches!(failure, Failure::Group(_)) && failure.links(&self.plan.topology).contains(&link)
+    }
+
     /// How far the answer to a failure is in force, and whether hosts are to be moved for it.
     fn own_answer(&self, failure: Failure) -> (Consequence, bool) {
         let Moves { moved, stopped, waiting, .. } = self.moves.clone();
         // The answer to one failure may lead over a second one's cable: then nobody is to be moved.
-        let alone = self.down_links().len() == failure.links(&self.plan.topology).len();
+        let own = failure.links(&self.plan.topology);
+        let alone = self.down_links().iter().all(|link| own.contains(link));
         let to_be_moved = alone && self.standby_begins();
         if waiting.is_empty() && stopped.is_empty() {
             (Consequence::InForce { failure, moved }, false)
@@ -241,14 +247,13 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// What hosts elsewhere do about a dead switch.
+    /// What hosts elsewhere do about a dead switch, or a group that it fails with.
     pub(super) fn answer_for_switch(&self, switch: SwitchId) -> Option<Consequence> {
+        let topology = &self.plan.topology;
         match self.moves.standing {
             Standing::For(failure)
-                if failure
-                    .links(&self.plan.topology)
-                    .iter()
-                    .all(|link| self.links_of(switch).any(|own| own == *link)) =>
+                if failure.takes(topology, switch)
+                    || failure.links(topology).iter().all(|link| self.links_of(switch).any(|own| own == *link)) =>
             {
                 let (consequence, _) = self.own_answer(failure);
                 Some(consequence)

@@ -12,9 +12,9 @@ use fabric::{Assignment, Failure, HostId, LinkId, Plan, Tagging, VlanId};
 pub enum Standing {
     /// None: what the plan has, all cables being alive, or nothing that it stored.
     Home,
-    /// That of a cable that is down, or of a switch all of whose cables are.
+    /// That of a cable that is down, or of a switch or a group whose cables to other switches all are.
     For(Failure),
-    /// All of that of a cable that carries, or of a switch one of whose cables does.
+    /// All of that of a cable that carries, or of a switch or a group one of whose cables does.
     Lingering(Failure),
     /// What `standby` leaves in the middle of a change, for no cable that is down.
     Between,
@@ -61,7 +61,7 @@ impl Moves {
             (over.failure, moves)
         });
         let answers: BTreeMap<Failure, BTreeMap<HostId, VlanId>> = answers.collect();
-        let has_failed = |failure: Failure| failure.links(&plan.topology).iter().all(|link| dead.contains(link));
+        let has_failed = |failure: Failure| failure.outer_links(&plan.topology).iter().all(|link| dead.contains(link));
         let of = |failure: Failure| {
             let moves = &answers[&failure];
             let pick = |fits: &dyn Fn(HostId, VlanId) -> bool| -> Vec<HostId> {
@@ -75,10 +75,10 @@ impl Moves {
                 waiting: pick(&|host, _| at(host).is_none()),
             }
         };
-        // Of what is down that whose answer explains most; as standby would, a switch or the first cable, if none does.
+        // Of what is down that whose answer explains most; as standby would, a group, a switch or the first cable, if none does.
         let down = answers.keys().copied().filter(|failure| has_failed(*failure)).map(of);
         let likeliest = down.max_by_key(|moves| {
-            (moves.explained().count(), moves.is_of_switch(), Reverse(moves.waiting.len()), moves.order())
+            (moves.explained().count(), moves.width(plan), Reverse(moves.waiting.len()), moves.order())
         });
         if let Some(moves) = likeliest {
             return moves;
@@ -112,8 +112,13 @@ impl Moves {
         Reverse(self.failure())
     }
 
-    fn is_of_switch(&self) -> bool {
-        matches!(self.failure(), Some(Failure::Switch(_)))
+    /// Groups before switches before cables, and of groups those of most cables.
+    fn width(&self, plan: &Plan) -> (u8, usize) {
+        match self.failure() {
+            None | Some(Failure::Link(_)) => (0, 0),
+            Some(Failure::Switch(_)) => (1, 0),
+            Some(failure @ Failure::Group(_)) => (2, failure.links(&plan.topology).len()),
+        }
     }
 
     fn failure(&self) -> Option<Failure> {

@@ -125,7 +125,7 @@ impl Cause {
                 failure.label(topology),
                 match failure {
                     Failure::Link(_) => "carries",
-                    Failure::Switch(_) => "has a cable that carries",
+                    Failure::Switch(_) | Failure::Group(_) => "has a cable that carries",
                 },
                 lasting(since)
             ),

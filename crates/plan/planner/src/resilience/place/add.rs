@@ -140,7 +140,7 @@ impl Placer<'_> {
         let all_have = |link: LinkId| self.common.iter().all(|tree| self.trees[*tree].contains(link));
         let avoid: Vec<bool> =
             self.request.topology.link_ids().map(|link| !self.common.is_empty() && all_have(link)).collect();
-        let root = self.units.iter().map(|unit| unit.root).find(|root| !failure.takes(*root))?;
+        let root = self.units.iter().map(|unit| unit.root).find(|root| !failure.takes(self.request.topology, *root))?;
         let tree = self.grown(root, &[], &[Direction::Outward], failure, &avoid, None)?;
         let tree = self.add(tree, 0, None)?;
         self.common.push(tree);
@@ -148,22 +148,30 @@ impl Placer<'_> {
     }
 
     /// A tree that a failure leaves whole, mended for all units that share it, or else for as many as can be. A switch that
-    /// fails keeps one link of the tree, and so is a leaf.
+    /// fails keeps one link of the tree, and so is a leaf; switches of a group that fails may hang from each other.
     fn mended(&mut self, failure: Failure, own: usize, journal: Option<&mut NumberingJournal>) -> Option<Tree> {
         let journal = journal?;
         let topology = self.request.topology;
         let tree = self.trees[own].links();
-        let dead = failure.links(topology);
-        let kept = match failure {
-            Failure::Link(_) => None,
-            Failure::Switch(_) => dead.iter().copied().find(|link| tree.binary_search(link).is_ok()),
-        };
-        let dead: Vec<LinkId> = dead.into_iter().filter(|link| Some(*link) != kept).collect();
-        let (lost, left): (Vec<LinkId>, Vec<LinkId>) = tree.iter().copied().partition(|link| dead.contains(link));
+        let mut dead = failure.links(topology);
         let users = self.users(failure);
-        let sharers = users.into_iter().map(|other| &self.units[other]).filter(|unit| unit.tree == own);
+        let sharers = || users.iter().map(|other| &self.units[*other]).filter(|unit| unit.tree == own);
+        let kept: Vec<LinkId> = match failure {
+            Failure::Link(_) => Vec::new(),
+            Failure::Switch(_) => {
+                dead.iter().copied().filter(|link| tree.binary_search(link).is_ok()).take(1).collect()
+            }
+            Failure::Group(_) => {
+                // What leads from a switch that is left to those that fail.
+                let rooted = Rooted::new(topology, &self.trees[own], sharers().next()?.root);
+                let failing = topology.switch_ids().filter(|switch| failure.takes(topology, *switch));
+                failing.filter_map(|switch| rooted.inward[switch.index()]).map(ChannelId::link).collect()
+            }
+        };
+        dead.retain(|link| !kept.contains(link));
+        let (lost, left): (Vec<LinkId>, Vec<LinkId>) = tree.iter().copied().partition(|link| dead.contains(link));
         let scale = unit(self.request.traffic);
-        let flows: Vec<Flow> = sharers.flat_map(|unit| unit.flows(&unit.streams, scale)).collect();
+        let flows: Vec<Flow> = sharers().flat_map(|unit| unit.flows(&unit.streams, scale)).collect();
         let ends = lost.into_iter().flat_map(both).map(|channel: ChannelId| topology.tail(channel));
         let mut stubs: Vec<SwitchId> = ends.collect();
         stubs.sort_unstable();

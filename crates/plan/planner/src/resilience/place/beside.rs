@@ -30,7 +30,11 @@ impl Placer<'_> {
         let shared = (skipped..self.further.len()).filter(|at| self.further[*at].shared).map(On::Further);
         let group = self.group.get(&failure).map(|at| On::Further(*at));
         let mut ways: Vec<On> = group.into_iter().chain([On::First]).chain(shared).collect();
-        ways.extend([On::New { shared: true }, On::New { shared: false }]);
+        ways.push(On::New { shared: true });
+        // Hosts of a group that comes back switch by switch may send to each other through its members, so none is left out.
+        if !matches!(failure, Failure::Group(_)) {
+            ways.push(On::New { shared: false });
+        }
         let mut best: Option<(f64, On)> = None;
         for on in ways {
             let for_load_alone = best.is_some() && matches!(on, On::New { .. });

@@ -226,7 +226,12 @@ impl<'a> Placer<'a> {
         let mut users: Vec<usize> = links.iter().flat_map(|link| self.using[link.index()].iter().copied()).collect();
         users.sort_unstable();
         users.dedup();
-        users.retain(|unit| !failure.takes(self.units[*unit].root) && !self.survives(self.units[*unit].tree, failure));
+        let mut survives: BTreeMap<usize, bool> = BTreeMap::new();
+        users.retain(|unit| {
+            let Unit { root, tree, .. } = self.units[*unit];
+            let is_left = !failure.takes(self.request.topology, root);
+            is_left && !*survives.entry(tree).or_insert_with(|| self.survives(tree, failure))
+        });
         users
     }
 
@@ -337,6 +342,7 @@ impl<'a> Placer<'a> {
             time_max: self.time_max,
             links_dividing: dividing.iter().filter(|failure| matches!(failure, Failure::Link(_))).count(),
             switches_dividing: dividing.iter().filter(|failure| matches!(failure, Failure::Switch(_))).count(),
+            groups_dividing: dividing.iter().filter(|failure| matches!(failure, Failure::Group(_))).count(),
         }
     }
 
@@ -359,7 +365,8 @@ impl<'a> Placer<'a> {
         let topology = self.request.topology;
         let is_cut = |host: &HostId| {
             let tree = broadcast_tree(&self.request.routing.assignment, *host);
-            tree.is_some_and(|tree| !self.survives(tree, failure)) && !failure.takes(topology.switch_of(*host))
+            tree.is_some_and(|tree| !self.survives(tree, failure))
+                && !failure.takes(topology, topology.switch_of(*host))
         };
         topology.host_ids().filter(is_cut).collect()
     }

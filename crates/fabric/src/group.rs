@@ -1,0 +1,26 @@
+//! Named groups: switches and links that fail together, such as those of one power feed or one line card.
+//!
+//! ```text
+//!   feed-a   s0, s1                     both lose their power, with all their links and hosts
+//!   card-3   s5:1 -- s6:2, s5:2 -- s7:2     two links fail; s5 itself goes on
+//! ```
+
+use crate::{LinkId, SwitchId};
+
+/// Switches and links that fail together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Unique among groups and switches.
+    pub name: String,
+    /// Its switches, ascending. All links of a switch fail with it.
+    pub switches: Vec<SwitchId>,
+    /// Its links, ascending; those of its switches may be among them.
+    pub links: Vec<LinkId>,
+}
+
+impl Group {
+    /// Whether it has no members, as where all of them are out of service.
+    pub fn is_empty(&self) -> bool {
+        self.switches.is_empty() && self.links.is_empty()
+    }
+}
