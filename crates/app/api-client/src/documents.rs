@@ -223,7 +223,7 @@ pub struct Delivery {
 pub struct Maintenance {
     /// Counts marks, from 1.
     pub id: u64,
-    /// A switch, link or host by name; `fabric` is everything.
+    /// A switch, link, group or host by name; `fabric` is everything.
     pub subject: String,
     /// Why.
     pub reason: String,
@@ -530,7 +530,7 @@ pub struct ErrorDocument {
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MaintenanceRequest {
-    /// A switch, link or host by name, or `fabric`.
+    /// A switch, link, group or host by name, or `fabric`.
     pub subject: String,
     /// Why.
     pub reason: String,

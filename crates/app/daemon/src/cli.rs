@@ -106,7 +106,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  espalierd maintain sw3 --reason 'new fan' --minutes 30 --drain\n  espalierd maintain 'sw1:p1 -- sw2:p1' --reason 'bad cable'\n  espalierd maintain --end 2"
     )]
     Maintain {
-        /// A switch, link or host, or `fabric` for everything.
+        /// A switch, link, group or host, or `fabric` for everything.
         #[arg(value_name = "SUBJECT", required_unless_present = "end")]
         subject: Option<String>,
         /// Why.

@@ -15,12 +15,17 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Parts of these names: switches, and links as `sw1:p1 -- sw2:p2`. Names that the topology does not have are left out.
+    /// Parts of these names: switches, links as `sw1:p1 -- sw2:p2`, and the members of groups. Names that the topology does not have are
+    /// left out.
     pub fn named<'n>(topology: &Topology, names: impl IntoIterator<Item = &'n str>) -> Self {
         let mut parts = Self::default();
         for name in names {
             if let Some(switch) = topology.find_switch(name) {
                 parts.switches.insert(switch);
+            } else if let Some(group) = topology.find_group(name) {
+                let group = topology.group(group);
+                parts.switches.extend(&group.switches);
+                parts.links.extend(&group.links);
             } else {
                 parts.links.extend(topology.link_ids().filter(|link| topology.link_label(*link) == name));
             }

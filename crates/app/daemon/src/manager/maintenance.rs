@@ -1,5 +1,7 @@
 //! Maintenance marks: what is left alone, or to be done without.
 
+use fabric::Topology;
+
 use super::{Manager, Refused, WHOLE_FABRIC};
 use crate::{archive::ArchiveError, core::parts::Parts, documents::Maintenance};
 
@@ -16,7 +18,7 @@ impl Manager {
                 || topology.hosts().iter().any(|host| host.name == mark.subject);
             if !is_known {
                 return Err(Refused::Bad(format!(
-                    "{}: no switch, link or host has this name; write a switch as sw1, a link as \"sw1:p1 -- sw2:p2\", or {WHOLE_FABRIC} for everything",
+                    "{}: no switch, link, group or host has this name; write a switch as sw1, a link as \"sw1:p1 -- sw2:p2\", or {WHOLE_FABRIC} for everything",
                     mark.subject
                 )));
             }
@@ -43,10 +45,56 @@ impl Manager {
         Ok(())
     }
 
-    /// Maintenance marks that are in force.
-    pub(super) fn marks(&self, now_s: u64) -> Result<Vec<Maintenance>, ArchiveError> {
+    /// Maintenance marks that are in force, as they were set.
+    pub(super) fn marks_set(&self, now_s: u64) -> Result<Vec<Maintenance>, ArchiveError> {
         let mut marks = self.archive.maintenance()?;
         marks.retain(|mark| mark.until_s.is_none_or(|until_s| now_s < until_s));
         Ok(marks)
+    }
+
+    /// Maintenance marks that are in force; the mark of a group is one of each of its members as well.
+    pub(super) fn marks(&self, now_s: u64) -> Result<Vec<Maintenance>, ArchiveError> {
+        let marks = self.marks_set(now_s)?;
+        let held = self.inner().held.clone();
+        Ok(held.map_or(marks.clone(), |(_, plan)| with_members(&plan.topology, marks)))
+    }
+}
+
+fn with_members(topology: &Topology, marks: Vec<Maintenance>) -> Vec<Maintenance> {
+    let members = marks.iter().filter(|mark| topology.find_group(&mark.subject).is_some()).flat_map(|mark| {
+        let names = Parts::named(topology, [mark.subject.as_str()]).names(topology);
+        names.into_iter().map(|subject| Maintenance { subject, ..mark.clone() })
+    });
+    let members: Vec<Maintenance> = members.collect();
+    marks.into_iter().chain(members).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use fabric::format::native::parse_native;
+
+    use super::*;
+
+    #[test]
+    fn the_mark_of_a_group_is_one_of_each_member() {
+        let text = "switches: {a: {}, b: {}, c: {}}\nlinks: [\"a:p1 -- b:p1\", \"b:p2 -- c:p1\", \"c:p2 -- a:p2\"]\n\
+                    hosts: {h1: {mac: \"02:00:00:00:00:01\", port: \"a:h\"}, h2: {mac: \"02:00:00:00:00:02\", port: \"b:h\"}}\n\
+                    groups: {feed: [c, \"a:p1 -- b:p1\"]}\n";
+        let topology = parse_native("test.yaml", text).expect("a topology");
+        let mark = |subject: &str, drain| Maintenance {
+            id: 1,
+            subject: subject.to_owned(),
+            reason: "new cable".to_owned(),
+            by: "ada".to_owned(),
+            at_s: 0,
+            until_s: None,
+            drain,
+        };
+        let marked: Vec<(String, bool)> = with_members(&topology, vec![mark("feed", true), mark("a", false)])
+            .into_iter()
+            .map(|mark| (mark.subject, mark.drain))
+            .collect();
+        let expected = [("feed", true), ("a", false), ("c", true), ("a:p1 -- b:p1", true)];
+        assert_eq!(marked, expected.map(|(subject, drain)| (subject.to_owned(), drain)));
     }
 }

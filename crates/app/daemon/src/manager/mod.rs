@@ -552,7 +552,7 @@ impl Manager {
         let mut proposals = self.archive.proposals()?;
         proposals.retain(|proposal| proposal.state == ProposalState::Open);
         let now_s = self.now_s();
-        let maintenance = self.marks(now_s)?;
+        let maintenance = self.marks_set(now_s)?;
         let inner = self.inner();
         let last = inner.polls.last.as_ref();
         Ok(Status {
