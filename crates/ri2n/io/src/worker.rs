@@ -258,8 +258,11 @@ impl Worker {
         let _ = self.epoll.remove(socket.as_raw_fd());
     }
 
-    /// Answers them again.
+    /// Answers them again, unless the listener has been forgotten.
     pub(crate) fn go_on_listening(&self, id: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+        if !self.table().listeners.contains_key(&id) {
+            return Ok(());
+        }
         self.epoll.add(socket.as_raw_fd(), LISTENER | u64::from(id), Watch::Readable)
     }
 

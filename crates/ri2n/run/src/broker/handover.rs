@@ -1,14 +1,13 @@
-//! A broker that serves a session becomes the program that is installed now, and its streams go on.
+//! The broker of a session hands its streams over to the installed program, which its process becomes by execve(2).
 //!
 //! ```text
-//!  SIGUSR2 ─ can that program read what is written? ─ no ─▶ it says so, and nothing has happened
-//!           └ questions wait in the control socket, new connections in the listeners'
-//!           └ until what is being made is made, for QUIET_MAX at most
-//!           └ workers stand still ─▶ everything is written to memory ─ execve ─▶ read ─▶ workers go on
+//!  SIGUSR2 ─ does the installed program read FORMAT? ─ no ─▶ warning; the broker goes on
+//!           └ yes ─▶ listeners paused; questions wait in the control socket
+//!                  ─▶ connections that are being established finish, within QUIET_MAX
+//!                  ─▶ workers parked ─▶ state saved to a memfd ─ execve ─▶ state read ─▶ workers receive
 //! ```
-//! The process stays the same, so descriptors, locks, the control group and systemd's idea of the service do too. What is still being
-//! made after QUIET_MAX fails as if the broker had ended. The settings are those that the command line and its files say now; streams
-//! keep what they began with.
+//! The process keeps its number, descriptors, locks and control group. Connections that take longer than QUIET_MAX to establish fail as
+//! they do when a broker ends. Settings are read again and apply to new connections.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -59,27 +58,27 @@ use crate::{
     shared_session::SharedSession,
 };
 
-/// The number of the form in which a broker is written down. It changes when a program of the number before could no longer go on with
-/// what is written; fields that are added do not change it.
+/// Version of the saved form. It changes when a program of the version before could not read the form any more; a field that is added
+/// with a default does not change it.
 pub const FORMAT: u32 = 1;
-/// The variable that tells the later program which descriptor has what the earlier one wrote.
+/// Environment variable with the number of the descriptor that holds the saved state.
 const VARIABLE: &str = "RI2N_HANDOVER";
-/// How long connections that are being made have until they are given up, and how often it is looked whether any are.
+/// How long connections may take that are being established, and how often this is checked.
 const QUIET_MAX: Duration = Duration::from_secs(3);
 const QUIET_TICK: Duration = Duration::from_millis(2);
 
-/// Which program a broker becomes, and what else that program needs.
+/// The program that a broker hands over to.
 #[derive(Debug)]
 pub struct Successor {
-    /// Where this program was started from, which is where its successor is installed.
+    /// Path that this program was started from.
     pub program: PathBuf,
-    /// The words of the command line by which that program says whether it reads a form, whose number follows.
+    /// Arguments by which that program says whether it reads a version of the saved form, which follows them.
     pub reads: &'static [&'static str],
     /// The session that is served.
     pub session: SharedSession,
 }
 
-/// A broker, written down.
+/// The state of a broker.
 #[derive(Debug, Serialize, Deserialize)]
 struct SavedBroker {
     release: String,
@@ -97,12 +96,12 @@ struct SavedBroker {
     plain_counts: Vec<Entry>,
 }
 
-/// What the earlier program of this process has left to this one.
+/// The state that the earlier program of this process saved.
 #[derive(Debug)]
 pub struct Earlier(SavedBroker);
 
 impl Earlier {
-    /// What there is, if this process was another program before.
+    /// Reads the state, if this process was another program before.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -117,22 +116,22 @@ impl Earlier {
         saved.map(|saved| Some(Self(saved))).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
-    /// The file of the session that it served.
+    /// The file of its session.
     pub fn take_session(&mut self) -> Option<SavedDescriptor> {
         self.0.session_file.take()
     }
 
-    /// By what programs know it.
+    /// Its identity.
     pub(super) fn identity(&self) -> Identity {
         let SavedBroker { name, session, token, .. } = &self.0;
         Identity { name: name.clone(), session: *session, token: Token(*token) }
     }
 }
 
-/// Becomes the successor, or says why not; everything is as before then, but for connections that were being made.
+/// Hands over. Returns only if that fails; the broker then goes on, but connections that were being established may have been reset.
 ///
 /// # Errors
-/// Why not.
+/// Why it failed.
 pub(super) fn hand_over(
     broker: &Arc<Broker>,
     (control, asking): (&ControlSocket, &Asking),
@@ -152,7 +151,7 @@ pub(super) fn hand_over(
     result
 }
 
-/// Whether the program that is installed reads what this one writes.
+/// Checks that the installed program reads [`FORMAT`].
 fn check(successor: &Successor) -> Result<(), String> {
     let program = successor.program.display();
     let mut command = Command::new(&successor.program);
@@ -166,7 +165,7 @@ fn check(successor: &Successor) -> Result<(), String> {
     }
 }
 
-/// Waits until nothing is being made.
+/// Waits until no connection is being established, for [`QUIET_MAX`] at most.
 fn wait_for_quiet(broker: &Broker) {
     let until = Instant::now() + QUIET_MAX;
     while Instant::now() < until {
@@ -194,7 +193,7 @@ fn become_successor(
         broker.table().announced.values().map(|announced| Arc::clone(&announced.knock)).collect();
     let still: BTreeMap<_, _> = knocks.iter().map(|knock| (knock.from, knock.stop())).collect();
     let also: BTreeSet<u32> = knocks.iter().map(|knock| knock.stream.id()).collect();
-    // Who owns a stream looks into the table meanwhile.
+    // Saving a stream takes the lock of the table.
     let streams = frozen.save(&mut descriptors, &also)?;
     let plain = carriers.save(&mut descriptors);
     let table = broker.table();
@@ -231,7 +230,7 @@ fn become_successor(
     execute(successor, number)
 }
 
-/// Writes it to memory, which is private to this process.
+/// Writes the state to a memfd.
 fn write(saved: &SavedBroker) -> io::Result<File> {
     let memory = memfd_create(c"ri2n-handover", MFdFlags::MFD_CLOEXEC)?;
     let mut writer = BufWriter::new(File::from(memory));
@@ -242,7 +241,7 @@ fn write(saved: &SavedBroker) -> io::Result<File> {
     Ok(file)
 }
 
-/// Becomes the program. Signals that are held back stay so, and those that wait go on waiting.
+/// Executes the program. Blocked signals stay blocked, pending signals pending.
 fn execute(successor: &Successor, number: RawFd) -> io::Result<Infallible> {
     let text = |text: OsString| CString::new(text.into_vec()).map_err(io::Error::other);
     let program = text(successor.program.clone().into_os_string())?;
@@ -257,10 +256,10 @@ fn execute(successor: &Successor, number: RawFd) -> io::Result<Infallible> {
     Ok(execve(&program, &arguments, &variables.collect::<io::Result<Vec<CString>>>()?)?)
 }
 
-/// Goes on with what the earlier program left: returns its control socket, and the lines of programs.
+/// Takes over the state that the earlier program saved. Returns its control socket and the connections of programs to it.
 ///
 /// # Errors
-/// If that cannot be done.
+/// If the state cannot be read or a descriptor is not open.
 pub(super) fn resume(broker: &Arc<Broker>, earlier: Earlier) -> io::Result<(ControlSocket, Vec<Line>)> {
     let saved = earlier.0;
     *broker.table() = Table::resume(saved.table, Instant::now());
@@ -273,7 +272,7 @@ pub(super) fn resume(broker: &Arc<Broker>, earlier: Earlier) -> io::Result<(Cont
         let went_on = match (duty, announced.remove(&id)) {
             (Some(duty), _) => resume_relay(broker, stream.clone(), &duty),
             (None, Some(announced)) => resume_announced(broker, stream.clone(), announced),
-            // Its program has been told meanwhile what became of it.
+            // It was claimed, refused or reset while the state was being saved.
             (None, None) => Ok(()),
         };
         match went_on {
@@ -324,7 +323,7 @@ fn resume_plain(broker: &Arc<Broker>, saved: SavedPlain) -> io::Result<()> {
     plain::resume(near, saved.far.take()?.into(), kept, [saved.up, saved.down])
 }
 
-/// A program's end, and what lives as long as its connection, whose stream of RI2N is the one given if it is one.
+/// The program's end of a connection, and what lives as long as it. `stream` is its stream of RI2N, if it is not plain TCP.
 fn resume_program(
     broker: &Arc<Broker>,
     saved: SavedProgram,
