@@ -175,7 +175,7 @@ impl SendBuffer {
     }
 }
 
-/// A send buffer written down: what it holds instead of its memory.
+/// A saved send buffer: the bytes that it holds, without free memory.
 #[derive(Serialize, Deserialize)]
 struct SavedSendBuffer {
     held: ByteBuf,
@@ -391,7 +391,7 @@ impl ReceiveBuffer {
     }
 }
 
-/// A receive buffer written down, likewise. What is between islands is of no meaning.
+/// A saved receive buffer. Bytes between islands have no meaning.
 #[derive(Serialize, Deserialize)]
 struct SavedReceiveBuffer {
     held: ByteBuf,

@@ -598,7 +598,7 @@ impl Server {
         Self { secret, protection, accepted: BTreeMap::new(), earliest: VecDeque::new(), hellos_since: Time::ZERO }
     }
 
-    /// Guards connections like this from now on. A server that was read back has neither keys nor a checksum before.
+    /// Sets what protects new connections. A deserialized server has neither keys nor a checksum until this is called.
     pub fn set_protection(&mut self, protection: Protection) {
         self.protection = protection;
     }

@@ -1,4 +1,4 @@
-//! Descriptors that outlive the program: they stay open, by their numbers, in the one that this process becomes (execve(2)).
+//! Descriptors that stay open, under their numbers, across execve(2).
 
 use std::{
     io,
@@ -7,16 +7,16 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Keeps descriptors open in the program that this process becomes, unless it is dropped before.
+/// Keeps descriptors open across execve(2). Dropping it undoes that.
 #[derive(Debug, Default)]
 pub struct Descriptors(Vec<RawFd>);
 
-/// A descriptor as it is written down for that program.
+/// The number of a kept descriptor, for the program that execve(2) starts.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SavedDescriptor(RawFd);
 
 impl Descriptors {
-    /// Keeps one open, which stays where it is.
+    /// Clears FD_CLOEXEC of a descriptor and returns its number.
     ///
     /// # Errors
     /// If it is not open.
@@ -31,20 +31,20 @@ impl Descriptors {
 impl Drop for Descriptors {
     fn drop(&mut self) {
         for number in &self.0 {
-            // One that has been closed meanwhile needs nothing.
+            // It may have been closed meanwhile.
             let _ = close_on_exec(*number, true);
         }
     }
 }
 
 impl SavedDescriptor {
-    /// Takes over what the earlier program of this process kept.
+    /// Takes ownership of a descriptor that the earlier program of this process kept.
     ///
     /// # Errors
     /// If it is not open.
     pub fn take(self) -> io::Result<OwnedFd> {
         close_on_exec(self.0, true)?;
-        // SAFETY: it is open, and its owner was the program that this process was, which wrote its number down once.
+        // SAFETY: it is open; its owner was the earlier program of this process, which saved its number once.
         Ok(unsafe { OwnedFd::from_raw_fd(self.0) })
     }
 }

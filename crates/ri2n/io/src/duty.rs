@@ -20,20 +20,20 @@ pub trait Duty: Send {
     /// on that this is so.
     fn waits_for_room(&self) -> bool;
 
-    /// Writes it down for the program that this process becomes.
+    /// Saves it for a handover.
     fn save(&self, _descriptors: &mut Descriptors) -> SavedDuty {
         SavedDuty::Impossible
     }
 }
 
-/// A duty written down for the program that this process becomes.
+/// A duty saved for a handover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SavedDuty {
-    /// What that program must know to go on with it.
+    /// The state from which the next program resumes it.
     Bytes(Vec<u8>),
-    /// The stream can do without: what was written is still delivered.
+    /// The stream needs it no longer: bytes that were written are still delivered.
     Over,
-    /// It cannot be written down: the stream is reset.
+    /// It cannot be saved: the stream is reset.
     Impossible,
 }
 

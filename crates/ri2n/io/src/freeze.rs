@@ -13,7 +13,7 @@ struct Parked {
 
 static PARKED: Mutex<Parked> = Mutex::new(Parked { is_wanted: false, workers: 0 });
 static CHANGED: Condvar = Condvar::new();
-/// The same as `is_wanted`, for workers on their way.
+/// Copy of `is_wanted` that workers read without the lock.
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
 /// Workers are parked until this is dropped.

@@ -1,11 +1,11 @@
-//! A process hands its streams to the program that it becomes by execve(2): a newer release of itself, most likely.
+//! Handover of all streams of a process to another program, such as a newer release, by execve(2).
 //!
 //! ```text
 //!  earlier program   freeze ─ save ─▶ Saved, descriptors ─ execve ─┐
 //!  later program     resume ◀─ Saved ──────────────────────────────┘   ─ streams get their duties ─▶ begin
 //! ```
-//! The process, its descriptors and its clock stay the same, so nothing but memory is written down. What arrives meanwhile waits in the
-//! sockets. Fields have names in what is written, and new ones have defaults: a release reads what an earlier one wrote.
+//! The process keeps its descriptors and clock, so only memory is saved. Datagrams that arrive meanwhile wait in the sockets. The saved form
+//! has names of fields; fields added later have defaults, so a release reads what an earlier one saved.
 
 use crate::{
     descriptors::{Descriptors, SavedDescriptor},
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
 
-/// The streams of a process, written down.
+/// The saved streams of a process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Saved {
     sockets: Vec<SavedSocket>,
@@ -84,10 +84,10 @@ impl Frozen {
     }
 }
 
-/// Streams that were handed over, whose packets wait until they have duties again.
+/// Streams that were handed over. Their packets wait until [`Self::begin`].
 #[derive(Debug)]
 pub struct Resumed {
-    /// Those that somebody referred to.
+    /// Those that had a handle.
     pub streams: Vec<ResumedStream>,
     sockets: Vec<(&'static Arc<Worker>, usize)>,
     stopped_at: Time,
@@ -100,7 +100,7 @@ pub struct ResumedStream {
     pub id: u32,
     /// The stream.
     pub stream: Stream,
-    /// What its duty was, if it had one.
+    /// Its saved duty, if it had one.
     pub duty: Option<Vec<u8>>,
 }
 
@@ -128,7 +128,7 @@ pub fn resume(saved: Saved) -> io::Result<Resumed> {
 }
 
 impl Resumed {
-    /// Has the workers receive from now on; streams that are still here end. Returns for how long nothing was received.
+    /// Starts receiving; streams that are still in it are dropped. Returns for how long nothing was received.
     ///
     /// # Errors
     /// If a socket cannot be watched.
@@ -138,7 +138,7 @@ impl Resumed {
     }
 }
 
-/// What was written down makes no sense.
+/// The error of a saved form that cannot be read.
 pub(crate) fn unreadable(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }

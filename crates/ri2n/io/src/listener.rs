@@ -31,7 +31,7 @@ use std::{
     },
 };
 
-/// A listener written down for the program that this process becomes. Connections that wait to be accepted are not in it.
+/// A listener saved for a handover, without the connections that wait to be accepted.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SavedListener {
     socket: SavedDescriptor,
@@ -99,7 +99,7 @@ impl Listener {
         Self::serve(socket, Server::new(random()?, config.protection()), config, taker)
     }
 
-    /// Goes on with what the earlier program of this process listened at, as [`Self::bind_offering`] would.
+    /// Resumes a saved listener; `taker` as for [`Self::bind_offering`].
     ///
     /// # Errors
     /// If it cannot be read, or its socket is not open.
@@ -131,12 +131,12 @@ impl Listener {
         Ok(Self { acceptor })
     }
 
-    /// Has questions wait in its socket, until [`Self::go_on`].
+    /// Stops answering handshakes, which wait in the socket until [`Self::go_on`].
     pub fn pause(&self) {
         self.acceptor.worker.pause_listener(self.acceptor.socket.fd());
     }
 
-    /// Answers questions again.
+    /// Answers handshakes again.
     ///
     /// # Errors
     /// If its socket cannot be watched.
@@ -144,7 +144,7 @@ impl Listener {
         self.acceptor.worker.go_on_listening(self.acceptor.id, self.acceptor.socket.fd())
     }
 
-    /// Writes the listener down for the program that this process becomes; workers are parked.
+    /// Saves the listener for a handover. Workers must be parked.
     ///
     /// # Errors
     /// If its socket is not open.

@@ -34,13 +34,13 @@ pub(crate) trait Member: Send + Sync {
         None
     }
 
-    /// Whether it is a connection that somebody refers to and its worker has no duty for.
+    /// Whether it is a connection with a handle and without a duty.
     fn is_held(&self) -> bool {
         false
     }
 
-    /// Writes a connection down for the program that this process becomes, unless it can only be reset: one that somebody refers to
-    /// without a duty, and whose identifier is not in `also`. `place` is the number of its socket.
+    /// Saves a connection for a handover, or resets it: if its duty cannot be saved, or if it has a handle, no duty and an identifier that
+    /// is not in `also`. `place` returns the number of its socket.
     fn save(
         &self,
         _place: &dyn Fn(&Arc<Socket>) -> Option<usize>,

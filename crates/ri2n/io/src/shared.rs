@@ -74,7 +74,7 @@ pub(crate) struct Shared {
     pub(crate) handles: AtomicUsize,
 }
 
-/// A connection written down for the program that this process becomes.
+/// A connection saved for a handover.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Record<C, R> {
     /// The number of its socket.
@@ -86,7 +86,7 @@ pub(crate) struct Record<C, R> {
     connection: C,
     reach: R,
     segment: Segment,
-    /// Whether anybody referred to it, and what its duty was.
+    /// Whether it had a handle, and its saved duty.
     is_referred_to: bool,
     duty: Option<ByteBuf>,
     orphaned_at: Option<Time>,
@@ -221,7 +221,7 @@ impl Shared {
         shared
     }
 
-    /// Goes on with a connection of the earlier program of this process; returns it with what its duty was, if somebody referred to it.
+    /// Resumes a saved connection. Returns it with its saved duty if it had a handle.
     pub(crate) fn resume(
         worker: &Arc<Worker>,
         socket: &Arc<Socket>,

@@ -1,6 +1,6 @@
 //! The system calls, each wrapped once: UDP sockets with segmentation offloads, eventfd, poll, epoll.
 //!
-//! All `unsafe` code of the crate is here and in `netlink.rs`, `interfaces.rs` and `scheduling.rs`; every call passes buffers that outlive it.
+//! All `unsafe` code of the crate is here and in `descriptors.rs`, `netlink.rs`, `interfaces.rs` and `scheduling.rs`; every call passes buffers that outlive it.
 
 use crate::duty::Seen;
 use ri2n::{Batch, Connection, Neighbour, Path, Precedence, Time};
@@ -181,7 +181,7 @@ impl Socket {
         socket.bound(address)
     }
 
-    /// One that the earlier program of this process bound.
+    /// A socket that the earlier program of this process bound.
     pub(crate) fn resumed(fd: OwnedFd) -> io::Result<Self> {
         let mut socket = Self::of(fd, false);
         socket.local = socket.ask_local_addr()?;

@@ -117,7 +117,7 @@ pub(crate) fn any() -> io::Result<&'static Arc<Worker>> {
     numbered(TURN.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The worker of a number, modulo how many there may be.
+/// The worker of this number, modulo the number of workers.
 pub(crate) fn numbered(number: usize) -> io::Result<&'static Arc<Worker>> {
     let slots = slots();
     let slot = &slots[number % slots.len()];
@@ -135,7 +135,7 @@ fn slots() -> &'static [Slot] {
     })
 }
 
-/// Those that have been needed so far.
+/// The workers that run.
 pub(crate) fn started() -> impl Iterator<Item = &'static Arc<Worker>> {
     slots().iter().filter_map(|slot| slot.get()?.as_ref().ok())
 }
@@ -186,7 +186,7 @@ impl Worker {
         self.table().sockets.clone()
     }
 
-    /// Takes in a socket of the earlier program of this process, from which it does not receive yet. Returns its number.
+    /// Adds a socket of the earlier program of this process without receiving from it. Returns its number.
     pub(crate) fn adopt(&self, ports: Ports, socket: Socket) -> (usize, Arc<Socket>) {
         let socket = Arc::new(socket);
         let mut table = self.table();
@@ -194,7 +194,7 @@ impl Worker {
         (table.sockets.len() - 1, socket)
     }
 
-    /// Receives from a socket that was adopted, from now on.
+    /// Starts receiving from an adopted socket.
     pub(crate) fn receive_from(&self, number: usize) -> io::Result<()> {
         let socket = self.table().sockets.get(number).map(|(_, socket)| socket.clone());
         socket.map_or(Ok(()), |socket| self.watch_socket(&socket, number))
@@ -252,13 +252,13 @@ impl Worker {
         self.go_on_listening(id, socket)
     }
 
-    /// Has a listener's questions wait in its socket.
+    /// Stops watching a listener's socket.
     pub(crate) fn pause_listener(&self, socket: BorrowedFd<'_>) {
         // One that is not watched is what is wanted.
         let _ = self.epoll.remove(socket.as_raw_fd());
     }
 
-    /// Answers them again, unless the listener has been forgotten.
+    /// Watches it again, unless the listener has been removed.
     pub(crate) fn go_on_listening(&self, id: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         if !self.table().listeners.contains_key(&id) {
             return Ok(());

@@ -148,7 +148,7 @@ impl Express {
         })
     }
 
-    /// Goes on with what the earlier program of this process had.
+    /// Resumes saved early copies.
     ///
     /// # Errors
     /// If a descriptor is not open, or the memory is laid out in another way.

@@ -42,7 +42,7 @@ pub(crate) trait Owner: Send + Sync {
     fn failed(&self, errno: i32);
     /// Whether closing is to reset the peer instead of delivering what was written.
     fn resets_when_closed(&self) -> bool;
-    /// What the program has set, written down.
+    /// The options that the program has set.
     fn save(&self) -> Option<SavedOwner>;
 }
 
@@ -94,7 +94,7 @@ impl Near {
         poll(&mut polled, PollTimeout::ZERO).is_ok() && polled[0].any() == Some(true)
     }
 
-    /// Writes a program's end down, both directions of which have not ended, and what lives as long as it.
+    /// Saves the program's end and `kept`; `None` if both directions have ended or it cannot be saved.
     pub(crate) fn save(&self, kept: &dyn Kept, descriptors: &mut Descriptors) -> Option<SavedProgram> {
         let Self::Pair(program) = self else { return None };
         Some(SavedProgram {

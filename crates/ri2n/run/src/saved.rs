@@ -1,6 +1,6 @@
-//! What a broker writes down of each connection for the program that it becomes, beside what `ri2n-io` does.
+//! What a handover saves of each connection beside what `ri2n-io` saves.
 //!
-//! Fields have names in what is written; one that a later release adds has a default, so it reads what an earlier one wrote.
+//! The saved form has names of fields; a field that a later release adds needs a default.
 
 use std::net::SocketAddr;
 
@@ -8,9 +8,9 @@ use ri2n_io::{Descriptors, SavedDescriptor};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
-/// What lives as long as a connection is carried.
+/// What is kept for a connection's lifetime.
 pub(crate) trait Kept: Send + Sync + 'static {
-    /// Writes it down; nothing if that cannot be done.
+    /// Saves it; `None` if it cannot be saved.
     fn save(&self, _descriptors: &mut Descriptors) -> Option<SavedKept> {
         None
     }

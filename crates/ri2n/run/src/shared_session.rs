@@ -111,7 +111,7 @@ impl SharedSession {
         Ok(claimed)
     }
 
-    /// Writes down that it is taken, for the program that this process becomes.
+    /// Saves the locked file for a handover.
     ///
     /// # Errors
     /// If the file is not open.
@@ -119,14 +119,14 @@ impl SharedSession {
         descriptors.keep(self.file.as_fd())
     }
 
-    /// Keeps a session that the earlier program of this process took.
+    /// Resumes a saved session.
     ///
     /// # Errors
     /// If its file is not open, or no longer locked.
     pub fn resume(path: &Path, saved: SavedDescriptor) -> Result<Self, SharedSessionError> {
         let failed = |source| SharedSessionError::File { path: path.to_owned(), source };
         let file = File::from(saved.take().map_err(failed)?);
-        // The lock is the open file's, whoever asks for it again.
+        // flock(2) locks belong to the open file description, which execve(2) keeps.
         let locked = Flock::lock(file, FlockArg::LockExclusiveNonblock);
         let file = locked.map_err(|(_, errno)| failed(errno.into()))?;
         Ok(Self { path: path.to_owned(), file })

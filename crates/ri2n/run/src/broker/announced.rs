@@ -44,11 +44,11 @@ pub(super) struct SavedAnnounced {
     express: Option<SavedExpress>,
 }
 
-/// Nothing becomes of a knock as long as it lives.
+/// The lock of a knock's progress.
 pub(super) struct Stopped<'a>(MutexGuard<'a, Progress>);
 
 impl Announced {
-    /// Writes it down. Nothing has become of it since it was stopped.
+    /// Saves it. `stopped` is the lock of its knock.
     ///
     /// # Errors
     /// If a descriptor is not open.
@@ -65,7 +65,7 @@ impl Announced {
         })
     }
 
-    /// Goes on with what the earlier program of this process had announced.
+    /// Resumes a saved knock.
     ///
     /// # Errors
     /// If a descriptor is not open.
@@ -116,7 +116,7 @@ impl Knock {
         Self { socket, from, stream, offer, progress: Mutex::new(progress) }
     }
 
-    /// Has whoever would do something with it wait.
+    /// Locks its progress.
     pub(super) fn stop(&self) -> Stopped<'_> {
         Stopped(self.lock())
     }

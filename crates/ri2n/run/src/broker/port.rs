@@ -94,7 +94,7 @@ impl Port {
         Ok(SavedPort { address: self.address, socket })
     }
 
-    /// Goes on with what the earlier program of this process had taken.
+    /// Resumes a saved address.
     ///
     /// # Errors
     /// If the socket is not open.
@@ -109,7 +109,7 @@ impl Port {
     }
 }
 
-/// What lives as long as a connection, which has an address of its own if a program of this session has made it.
+/// What is kept for a connection's lifetime. Only connections that a program of this session made have an address.
 impl Kept for (Held, Option<Port>) {
     fn save(&self, descriptors: &mut Descriptors) -> Option<SavedKept> {
         let port = self.1.as_ref().map(|port| port.save(descriptors)).transpose().ok()?;

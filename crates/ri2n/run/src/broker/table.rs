@@ -69,7 +69,7 @@ pub(super) struct Table {
     express: BTreeMap<u64, Weak<Express>>,
 }
 
-/// What is remembered that is no connection's, written down.
+/// The saved part of the table that belongs to no connection.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SavedTable {
     last_id: u64,
@@ -81,7 +81,7 @@ pub(super) struct SavedTable {
 }
 
 impl Table {
-    /// Writes down what is no connection's. Those that are still being made fail.
+    /// Saves the part that belongs to no connection. Connections that are being established count as failed.
     pub(super) fn save(&self, now: Instant) -> SavedTable {
         let failed = self.pending.iter().map(|id| (*id, libc::ECONNABORTED));
         let peers =
@@ -95,7 +95,7 @@ impl Table {
         }
     }
 
-    /// Begins with what the earlier program of this process remembered.
+    /// A table with this saved part.
     pub(super) fn resume(saved: SavedTable, now: Instant) -> Self {
         Self {
             last_id: saved.last_id,
