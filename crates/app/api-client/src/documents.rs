@@ -353,8 +353,9 @@ pub struct FailingPath {
     pub loss: PathLoss,
 }
 
+// Ordered by severity.
 /// How a path fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathLoss {
     /// Some frames are lost.

@@ -8,8 +8,8 @@ use super::numbers::short;
 
 /// Tell espalierd which paths to other hosts fail, by the links of this host's RI2N connections.
 ///
-/// For hosts that do not tag their own frames: those send heartbeats by `tagger run`. Every --every seconds the brokers of RI2N are asked
-/// for their connections; a path to another host fails if no link over it is answered, and loses frames if RI2N finds that some are lost.
+/// Hosts that tag their own frames send heartbeats by `tagger run` instead. Every --every seconds the brokers of RI2N are asked for their
+/// connections. A path to another host fails if no link over it is answered; it is lossy if RI2N reports the best of its links as gray.
 #[derive(Args)]
 #[command(
     after_help = "Example: espalier --controller https://controller.example.org:7434 --token-file /etc/espalier/token heartbeats"

@@ -81,7 +81,7 @@ fn paths(reports: &[Report], own: &BTreeMap<IpAddr, Mac>, neighbours: &BTreeMap<
         let local = link.local.as_deref().unwrap_or(connected_from);
         let (Some(from), Some(to)) = (station(local, own), station(&link.remote, neighbours)) else { continue };
         let known = paths.entry(from).or_default().entry(to).or_insert(loss);
-        *known = (*known).min_by_severity(loss);
+        *known = (*known).min(loss);
     }
     paths
 }
@@ -94,21 +94,6 @@ fn loss(link: &Link) -> Option<Option<PathLoss>> {
         "suspect" => Some(Some(PathLoss::Silent)),
         // The port is down, which its switch tells; or nothing has been sent.
         _ => None,
-    }
-}
-
-trait Severity {
-    fn min_by_severity(self, other: Self) -> Self;
-}
-
-impl Severity for Option<PathLoss> {
-    fn min_by_severity(self, other: Self) -> Self {
-        let rank = |loss: &Self| match loss {
-            None => 0,
-            Some(PathLoss::Lossy) => 1,
-            Some(PathLoss::Silent) => 2,
-        };
-        if rank(&other) < rank(&self) { other } else { self }
     }
 }
 
