@@ -115,6 +115,25 @@ fn permutations_gain_and_all_to_all_keeps_its_load() {
 }
 
 #[test]
+fn a_fat_tree_has_the_shortest_paths_alone_and_a_torus_the_ways_around() {
+    let policy = Policy { flow_control: FlowControl::None, ..several(8) };
+    let fat_tree = planned(&topology("fat-tree", &["k=4"]), &policy, None).expect("a plan");
+    let figures = fat_tree.summary.paths.as_ref().expect("figures");
+    assert!(figures.permutation_worst > 0.99, "{figures:?}");
+    let torus = planned(&topology("torus", &["4x4"]), &policy, None).expect("a plan");
+    let has_detours = |plan: &Plan| {
+        let sets = plan.paths.as_ref().expect("path sets");
+        pairs(&plan.topology).any(|(from, to)| {
+            let lengths = sets.of(from, to).iter().map(|vlan| path(plan, *vlan, from, to).len());
+            let (least, most) = lengths.fold((usize::MAX, 0), |(least, most), hops| (least.min(hops), most.max(hops)));
+            least < most
+        })
+    };
+    assert_eq!((has_detours(&fat_tree), has_detours(&torus)), (false, true));
+    assert_eq!([faults(&fat_tree), faults(&torus)], [const { Vec::<String>::new() }; 2]);
+}
+
+#[test]
 fn a_plan_is_planned_again_with_its_path_sets() {
     let torus = topology("torus", &["4x4"]);
     for flow_control in [FlowControl::None, FlowControl::Pause] {

@@ -38,6 +38,21 @@ impl ChosenPaths {
         &self.paths[from * self.switches + to][&tree]
     }
 
+    /// Whether every pair that keeps a path when any one cable dies in other sets keeps one in these.
+    pub(super) fn survives_what(&self, topology: &Topology, other: &Self) -> bool {
+        let mut pairs = topology.host_ids().flat_map(|from| topology.host_ids().map(move |to| (from, to)));
+        pairs.all(|(from, to)| self.survives_a_cable(topology, from, to) || !other.survives_a_cable(topology, from, to))
+    }
+
+    /// Whether no cable is in all paths of a pair.
+    fn survives_a_cable(&self, topology: &Topology, source: HostId, destination: HostId) -> bool {
+        let mut paths = self.of(source, destination).map(|tree| self.path(topology, source, destination, tree));
+        let Some(first) = paths.next() else { return true };
+        let mut common = first.to_vec();
+        paths.for_each(|path| common.retain(|channel| path.contains(channel)));
+        common.is_empty()
+    }
+
     /// Every tree that some pair has.
     pub(super) fn used(&self) -> impl Iterator<Item = usize> + '_ {
         let trees: BTreeSet<usize> = self.paths.iter().flat_map(|paths| paths.keys().copied()).collect();
@@ -65,16 +80,26 @@ impl ChosenPaths {
     }
 }
 
-/// Chooses up to `most` paths for every pair of hosts. Cost: O(trees · switches²), and for each pair of switches and assigned
-/// tree O(most · candidates · hops).
+/// What a pair may choose from.
+#[derive(Clone, Copy)]
+pub(super) struct Choice {
+    /// Most paths of a pair.
+    pub(super) most: usize,
+    /// By how many hops a path may be longer than the shortest that the pair could have.
+    pub(super) detour: u32,
+    /// Most hops of any path.
+    pub(super) hops_max: Option<u32>,
+}
+
+/// Chooses paths for every pair of hosts. Cost: O(trees · switches²), and for each pair of switches and assigned tree
+/// O(most · candidates · hops).
 pub(super) fn choose(
     topology: &Topology,
     plan: &Plan,
     trees: &[(Tree, u8)],
     order: &ChannelOrder,
     confined: &Confined,
-    most: usize,
-    hops_max: Option<u32>,
+    choice: Choice,
 ) -> ChosenPaths {
     let switches = topology.switches().len();
     let hosts = topology.hosts().len();
@@ -83,13 +108,13 @@ pub(super) fn choose(
         paths: vec![BTreeMap::new(); switches * switches],
         sets: vec![vec![Vec::new(); hosts]; hosts],
     };
-    let mut usage = ChannelUsage::new(topology, most);
+    let mut usage = ChannelUsage::new(topology, choice.most);
     let own = |source: HostId, destination: HostId| {
         let vlan = plan.assignment.unicast(source, destination);
         plan.trees.partition_point(|tree| tree.vlan < vlan)
     };
     for from in topology.switch_ids().filter(|switch| !topology.hosts_of(*switch).is_empty()) {
-        let mut candidates = candidates(topology, trees, order, confined, from, hops_max);
+        let mut candidates = candidates(topology, trees, order, confined, from, choice);
         for to in topology.switch_ids().filter(|to| *to != from && !topology.hosts_of(*to).is_empty()) {
             let candidates = &mut candidates[to.index()];
             let mut by_own: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
@@ -122,15 +147,15 @@ struct Candidate {
     channels: Vec<u32>,
 }
 
-/// `candidates[destination switch]`: the shortest paths from a switch that respect the order, each once, by the first tree that has
-/// it, ascending by length.
+/// `candidates[destination switch]`: the shortest paths from a switch that respect the order and are no longer than the choice
+/// allows, each once, by the first tree that has it, ascending by length.
 fn candidates(
     topology: &Topology,
     trees: &[(Tree, u8)],
     order: &ChannelOrder,
     confined: &Confined,
     from: SwitchId,
-    hops_max: Option<u32>,
+    choice: Choice,
 ) -> Vec<Vec<Candidate>> {
     let switches = topology.switches().len();
     let mut candidates: Vec<Vec<Candidate>> = (0..switches).map(|_| Vec::new()).collect();
@@ -148,7 +173,7 @@ fn candidates(
             let allowed = order.allows(*lane, rooted.inward[parent.index()], channel)
                 && confined.allows(from.index(), parent.index(), switch.index());
             let Some(before) = paths[parent.index()].as_ref().filter(|_| allowed) else { continue };
-            if hops_max.is_some_and(|most| before.len() >= most as usize) {
+            if choice.hops_max.is_some_and(|most| before.len() >= most as usize) {
                 continue;
             }
             let mut path = before.clone();
@@ -165,6 +190,9 @@ fn candidates(
     for candidates in &mut candidates {
         candidates.sort_by_key(|candidate| candidate.channels.len());
         candidates.truncate(CANDIDATES_MAX);
+        if let Some(shortest) = candidates.first().map(|candidate| candidate.channels.len()) {
+            candidates.retain(|candidate| candidate.channels.len() - shortest <= choice.detour as usize);
+        }
     }
     candidates
 }

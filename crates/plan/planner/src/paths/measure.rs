@@ -39,6 +39,34 @@ pub(super) struct Measured {
     pub(super) proof: PermutationProof,
 }
 
+impl Measured {
+    /// Whether paths carry about as much of permutations as others do, on the mean and of the worst one, or more.
+    pub(super) fn carries_as_much_as(&self, other: &Self) -> bool {
+        let (own, other) = (&self.summary, &other.summary);
+        own.permutation_mean * ENOUGH >= other.permutation_mean
+            && own.permutation_worst * ENOUGH >= other.permutation_worst
+    }
+}
+
+/// Whether paths may carry about as much of permutations on the mean as measured ones do, by what they carry of the first: quick to say
+/// of those that do not.
+///
+/// # Errors
+/// [`PlanError::TooManyPairs`] if a matrix of so many hosts cannot be.
+pub(super) fn may_carry_as_much(
+    topology: &Topology,
+    chosen: &ChosenPaths,
+    measured: &Measured,
+    any: &RoutingBounds,
+) -> Result<bool, PlanError> {
+    let permutations = permutations(topology);
+    let Some(first) = permutations.first() else { return Ok(true) };
+    let first = permutation_demand(topology, first).map_err(|error| PlanError::TooManyPairs(error.to_string()))?;
+    let of_others = any.by_permutation.iter().skip(1).map(|any| any.as_ref().map_or(1.0, |any| any.share));
+    let most = (ideal_share(topology, chosen, &first) + of_others.sum::<f64>()) / permutations.len() as f64;
+    Ok(most * ENOUGH >= measured.summary.permutation_mean)
+}
+
 /// Measures path sets. Cost: that of a bound for each permutation that some pairs cannot have their whole rate in, and of a
 /// matching for each channel.
 ///

@@ -37,10 +37,17 @@ use crate::{
     watch::{Shortened, path_candidates},
 };
 
-use self::{choose::ChosenPaths, measure::RoutingBounds, order::ChannelOrder};
+use self::{
+    choose::{Choice, ChosenPaths},
+    measure::{Measured, RoutingBounds},
+    order::ChannelOrder,
+};
 
 /// By how much the most loaded link may take longer than in another plan that carries less of permutations.
 const LOAD_FACTOR: f64 = 1.03;
+/// By how many hops paths may be longer than the shortest of their pair: each is tried. A torus needs the ways around; a fat tree is
+/// full with the shortest paths, and what goes up twice takes room from others.
+const DETOURS: [u32; 2] = [u32::MAX, 0];
 
 /// Refuses path sets where they cannot be.
 pub(crate) fn check(topology: &Topology, policy: &Policy) -> Result<(), PlanError> {
@@ -136,9 +143,8 @@ fn with_paths(
     let assembly = Assembly { topology, policy, plan: &plan, trees, former, order, threads };
     let mut most = policy.paths_max as usize;
     loop {
-        let chosen =
-            choose::choose(topology, &plan, &assembly.trees, &assembly.order, &confined, most, policy.hops_max);
-        match assembly.with(chosen, any) {
+        let (chosen, measured) = assembly.choose(&confined, most, any)?;
+        match assembly.with(&chosen, measured) {
             Err(PlanError::TooManyStaticEntries { .. }) if most > 2 => most = most.div_ceil(2),
             result => return result,
         }
@@ -172,9 +178,36 @@ struct Assembly<'a> {
 }
 
 impl Assembly<'_> {
+    /// Chooses paths of several lengths and measures what they are worth: the shorter ones are kept if they carry as much of permutations
+    /// and leave each pair a path when a cable dies.
+    fn choose(
+        &self,
+        confined: &Confined,
+        most: usize,
+        any: &mut RoutingBounds,
+    ) -> Result<(ChosenPaths, Measured), PlanError> {
+        let Self { topology, policy, plan, trees, order, threads, .. } = self;
+        let mut best: Option<(ChosenPaths, Measured)> = None;
+        for detour in DETOURS {
+            let choice = Choice { most, detour, hops_max: policy.hops_max };
+            let chosen = choose::choose(topology, plan, trees, order, confined, choice);
+            if let Some((known, worth)) = &best {
+                if !chosen.survives_what(topology, known) || !measure::may_carry_as_much(topology, &chosen, worth, any)?
+                {
+                    continue;
+                }
+            }
+            let measured = measure::measure(topology, plan, &chosen, any, *threads)?;
+            if best.as_ref().is_none_or(|(_, worth)| measured.carries_as_much_as(worth)) {
+                best = Some((chosen, measured));
+            }
+        }
+        Ok(best.expect("there is a choice"))
+    }
+
     /// The plan with the chosen paths: trees that no path takes are left out, the rest get VLANs, and switches their entries.
-    fn with(&self, chosen: ChosenPaths, any: &mut RoutingBounds) -> Result<Plan, PlanError> {
-        let Self { topology, policy, plan, trees, former, order, threads } = self;
+    fn with(&self, chosen: &ChosenPaths, measured: Measured) -> Result<Plan, PlanError> {
+        let Self { topology, policy, plan, trees, former, threads, order } = self;
         let own = plan.trees.len();
         let used: BTreeSet<usize> = chosen.used().filter(|tree| *tree >= own).collect();
         let mut taken: BTreeSet<VlanId> = plan.trees.iter().map(|tree| tree.vlan).collect();
@@ -203,12 +236,11 @@ impl Assembly<'_> {
         all.sort_by_key(|(_, tree)| tree.vlan);
         let position: BTreeMap<usize, usize> = all.iter().enumerate().map(|(at, (tree, _))| (*tree, at)).collect();
         let all: Vec<VlanTree> = all.into_iter().map(|(_, tree)| tree).collect();
-        let mut fans = fans(topology, &chosen, &position);
+        let mut fans = fans(topology, chosen, &position);
         fans.sort_by_key(|fan| fan.tree);
         let carrying = Carrying { trees: &all, assignment: &plan.assignment, further: &fans, standing: None };
         let devices = intents::intents(topology, policy, &carrying, *threads);
         check_static_entries(topology, &devices)?;
-        let measured = measure::measure(topology, plan, &chosen, any, *threads)?;
         let vlans_of = |source: HostId, destination: HostId| {
             let mut vlans: Vec<VlanId> = chosen.of(source, destination).map(|tree| vlan[&tree]).collect();
             if vlans.is_empty() {
