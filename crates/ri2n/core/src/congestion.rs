@@ -30,8 +30,10 @@
 //! *Paths* between the same two addresses share at least the sender's port. The n links of such a pair each grow by an n-th of what a
 //! lone link would, so on a link of the network that all of them cross they take one flow's share together; a link that only one of
 //! them crosses is filled by that one. The delay of the least delayed of them is taken for the queue of the shared port, and sets the
-//! target of all: a link that is delayed by more shrinks, and load moves to the others. Another flow is blamed only if all of them are
-//! delayed. Windows become smaller than a packet, as those of many flows do.
+//! target of all: a link that is delayed by more shrinks, and load moves to the others. The smallest round-trip time of any of them
+//! counts for all: a path that is opened into a queue has not seen the network without it. Another flow is blamed only if all of them
+//! are delayed and packets were lost, since many pairs that cross each other's paths are delay enough. Windows become smaller than a
+//! packet, as those of many flows do.
 //!
 //! *A queue of this machine* that refuses a packet says so when it is sent: the window is cut by 30 % at once, once for what is in
 //! flight, and nothing leaves on the link for about a round trip (`connection/transmit.rs`).
@@ -78,6 +80,8 @@ const BLAME_AFTER: Duration = Duration::from_millis(150);
 const BLAME_AFTER_ROUND_TRIPS: u32 = 16;
 /// The same, when looking whether the other flow is still there.
 const BLAME_AGAIN_AFTER: Duration = Duration::from_millis(40);
+/// The same in round trips, for slow links: as many as shrink a window that fills a queue to one that does not.
+const BLAME_AGAIN_AFTER_ROUND_TRIPS: u32 = 4;
 /// How long to compete before looking whether the queue can be drained.
 const COMPETE_FOR: Duration = Duration::from_secs(2);
 /// How long the queueing delay of a round is taken for the present one.
@@ -170,6 +174,9 @@ pub(crate) struct Congestion {
     queue: Option<(Time, Duration)>,
     /// When the delay of all links between the same two addresses was last under the target.
     calm_at: Time,
+    /// When a packet was last found lost.
+    #[serde(default)]
+    lost_at: Option<Time>,
     /// The window with which another flow was competed with, while looking whether it is still there.
     competing_window: Option<f64>,
     loss_floor: f64,
@@ -200,6 +207,7 @@ impl Congestion {
             judged: (0, 0),
             queue: None,
             calm_at: Time::ZERO,
+            lost_at: None,
             competing_window: None,
             loss_floor: 0.0,
             experiment: None,
@@ -351,6 +359,9 @@ impl Congestion {
     }
 
     fn end_round(&mut self, now: Time, acked: &Acked) {
+        if self.round_lost > 0 {
+            self.lost_at = Some(now);
+        }
         let queue = self.round_rtt_min.saturating_sub(acked.rtt_min);
         // The queue that all of the pair's links see is that of the port that they share.
         let common = acked.least_queue.map_or(queue, |least| least.min(queue));
@@ -373,12 +384,13 @@ impl Congestion {
             Mode::Delay if !is_calm => {
                 self.shrink(queue, target);
                 let patience = if self.competing_window.is_some() {
-                    BLAME_AGAIN_AFTER
+                    BLAME_AGAIN_AFTER.max(acked.rtt_smoothed * BLAME_AGAIN_AFTER_ROUND_TRIPS)
                 } else {
                     BLAME_AFTER.max(acked.rtt_smoothed * BLAME_AFTER_ROUND_TRIPS)
                 };
-                // A window of two packets that shares its port with others has no room to shrink.
-                let may_blame = self.paths < 2.0 || self.window > PACKETS_MIN * self.packet;
+                // Where many pairs cross, windows of a few packets each, of which none can shrink, delay them all; a flow that fills a
+                // queue makes it overflow.
+                let may_blame = self.paths < 2.0 || self.lost_at.is_some_and(|lost| lost > self.calm_at);
                 if may_blame && now.since(self.calm_at) > patience {
                     self.window = self.window.max(self.competing_window.take().unwrap_or_default());
                     self.mode = Mode::Compete { until: now + COMPETE_FOR };

@@ -140,6 +140,8 @@ pub(crate) struct AckContext {
     pub(crate) paths: usize,
     /// The smallest queue of late of the others of them.
     pub(crate) least_queue: Option<Duration>,
+    /// The smallest round-trip time of late of the other links between the same two addresses.
+    pub(crate) least_rtt: Option<Duration>,
 }
 
 /// What became of packets, for the connection.
@@ -431,7 +433,7 @@ impl Link {
     ) -> Outcome {
         let mut outcome = Outcome::default();
         let base = self.next_number - self.sent.len() as u64;
-        let AckContext { arrived, limited, waits, coupling, paths, least_queue } = context;
+        let AckContext { arrived, limited, waits, coupling, paths, least_queue, least_rtt } = context;
         self.congestion.set_paths(paths);
         let (mut bytes, mut packets, mut newest) = (0_u64, 0_u64, None::<(u64, Time)>);
         let mut oldest_sent = Time::NEVER;
@@ -504,7 +506,7 @@ impl Link {
                     bytes,
                     packets,
                     rtt,
-                    rtt_min: self.rtt.minimum(),
+                    rtt_min: least_rtt.map_or(self.rtt.minimum(), |least| least.min(self.rtt.minimum())),
                     rtt_smoothed: self.rtt.smoothed(),
                     number,
                     next_number: self.next_number,

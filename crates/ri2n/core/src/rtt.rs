@@ -64,6 +64,11 @@ impl Rtt {
         Duration::from_nanos(self.minimum_nanos())
     }
 
+    /// The smallest of late, once there was a sample.
+    pub(crate) fn measured_minimum(&self) -> Option<Duration> {
+        self.sampled.then(|| self.minimum())
+    }
+
     fn minimum_nanos(&self) -> u64 {
         let minimum = self.minimum[0].min(self.minimum[1]);
         if minimum == u64::MAX { self.smoothed } else { minimum }

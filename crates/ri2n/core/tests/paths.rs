@@ -165,3 +165,28 @@ fn paths_that_nothing_needs_are_not_asked_after() {
         passed(&world).iter().step_by(2).zip(before.iter().step_by(2)).filter(|(now, before)| now > before).count();
     assert!(used >= 4, "{used} paths");
 }
+
+#[test]
+fn pairs_that_cross_on_every_spine_fill_all_cables() {
+    const SPINES: u8 = 4;
+    let cable = Pipe { buffer: 128e3, ..Pipe::gigabit() };
+    let mut world = World::new(6);
+    // As many spines as pairs, all from one leaf to another: every cable is full if every host is.
+    let spines: Vec<_> = (0..SPINES).map(|_| [both_ways(&mut world, &cable), both_ways(&mut world, &cable)]).collect();
+    let servers: Vec<usize> = (0..SPINES)
+        .map(|_| {
+            let ports = [both_ways(&mut world, &cable), both_ways(&mut world, &cable)];
+            let through = |spine: &[(Vec<usize>, Vec<usize>); 2]| {
+                let there = [&ports[0].0, &spine[0].0, &spine[1].0, &ports[1].0];
+                let back = [&ports[1].1, &spine[1].1, &spine[0].1, &ports[0].1];
+                (there.into_iter().flatten().copied().collect(), back.into_iter().flatten().copied().collect())
+            };
+            pair(&mut world, &spines.iter().map(through).collect::<Vec<_>>()).1
+        })
+        .collect();
+    rates(&mut world, &[], 500);
+    let rates = rates(&mut world, &servers, 1000);
+    let shares: Vec<f64> = rates.iter().map(|rate| rate / cable.rate).collect();
+    println!("shares of hosts' rates over {SPINES} spines: {shares:.2?}");
+    assert!(shares.iter().all(|share| *share > 0.85), "{shares:.2?}");
+}

@@ -5,15 +5,13 @@
 //! sends nothing, so a thousand streams that wait for their turn do not ask after eight thousand paths.
 //!
 //! ```text
-//!   all windows are full, and hold three packets for each link, it included ──▶ one path more
-//!   they are full for a second: others may be less busy                    ──▶ one path more
-//!   a link between the same addresses is suspected                          ──▶ one path more
-//!   the windows hold less than two packets for each link                    ──▶ without that of the smallest window
-//!   no data on a path for two seconds, or nothing answers there             ──▶ without that path
+//!   all windows are full                                             ──▶ one path more, until all are in use
+//!   a link between the same addresses is suspected                   ──▶ one path more
+//!   no data on a path for two seconds, or nothing answers there      ──▶ without that path; 100 ms later it may be tried again
 //! ```
 //!
-//! So a stream that gets little of a busy network uses few paths, and one alone uses all of them. A client whose peer has more to say
-//! tells it of one path after the other.
+//! So a stream that has more to send than its windows allow uses all paths, and one that waits for its turn uses one. A client whose
+//! peer has more to say tells it of one path after the other.
 
 use super::{Connection, Role, timers::IN_USE};
 use crate::{
@@ -23,42 +21,35 @@ use crate::{
 };
 use std::time::Duration;
 
-/// Packets that the windows of all links between two addresses hold for each of them, one more included, when that is added.
-const PACKETS_TO_ADD: f64 = 3.0;
-/// The same below which one of them is left: that of the smallest window.
-const PACKETS_TO_KEEP: f64 = 2.0;
-/// How often another path is tried while all are full, however small their windows: these may be on the busy ones.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long a path that was left is not tried again for data.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 impl Connection {
     /// Opens a further path between two addresses whose links are all full. Returns whether it did.
     pub(super) fn add_path_for_data(&mut self, now: Time) -> bool {
-        !self.has_carried_little()
-            && self.use_one(now, |beside, _| {
-                let is_time_to_look = beside.changed_at.is_some_and(|at| now.since(at) >= LOOK_EVERY);
-                is_time_to_look || beside.windows >= PACKETS_TO_ADD * (beside.links + 1) as f64
-            })
+        let may_carry = |link: &Link| link.packets_sent == 0 || now.since(link.monitor.changed_at) >= RETRY_AFTER;
+        !self.has_carried_little() && self.use_one(now, may_carry)
     }
 
     /// Tells the server of one path more, since it may have data for it.
     pub(super) fn introduce_path(&mut self, now: Time) {
         if self.role == Role::Client && !self.has_carried_little() {
-            self.use_one(now, |_, link| !link.announce.is_empty());
+            self.use_one(now, |link| !link.announce.is_empty());
         }
     }
 
     /// Opens a further path where a link does not answer.
     pub(super) fn add_path_for_silent_ones(&mut self, now: Time) {
-        self.use_one(now, |_, _| true);
+        self.use_one(now, |_| true);
     }
 
-    /// Opens that unused path that is wanted which was left first, unless another between its ends is being opened: decided by the links in
-    /// use between them, and the path itself. Returns whether one was.
-    fn use_one(&mut self, now: Time, is_wanted: impl Fn(&Usable, &Link) -> bool) -> bool {
+    /// Opens that unused path that is wanted which was left first, unless another between its ends is being opened. Returns whether one
+    /// was.
+    fn use_one(&mut self, now: Time, is_wanted: impl Fn(&Link) -> bool) -> bool {
+        let is_opening = |link: &Link| link.is_opening() && now.since(link.monitor.changed_at) < PROBE_INTERVAL;
         let is_wanted = |unused: &&Link| {
             let mut siblings = self.each_link().filter(|link| link.is_between_ends_of(unused));
-            let is_opening = |link: &Link| link.is_opening() && now.since(link.monitor.changed_at) < PROBE_INTERVAL;
-            !siblings.any(is_opening) && is_wanted(&self.usable_beside(unused), unused)
+            is_wanted(unused) && !siblings.any(is_opening)
         };
         let wanted = self.each_link().filter(|link| link.is_unused()).filter(is_wanted);
         let wanted = wanted.min_by_key(|link| link.monitor.changed_at).map(|link| link.id);
@@ -66,15 +57,6 @@ impl Connection {
         link.monitor.begin_opening(now);
         self.control_due = true;
         true
-    }
-
-    /// Leaves a path on which nothing is in flight if the windows between its ends are too small for so many.
-    pub(super) fn leave_path(&mut self, now: Time, index: usize) {
-        let Some(link) = self.links[index].as_ref().filter(|link| self.may_be_left(link)) else { return };
-        let beside = self.usable_beside(link);
-        if beside.windows < PACKETS_TO_KEEP * beside.links as f64 && link.packets_in_window() <= beside.least {
-            self.leave(now, index);
-        }
     }
 
     /// Leaves a path that has carried no data for a while. Returns whether it did.
@@ -123,48 +105,12 @@ impl Connection {
     pub(super) fn has_usable_sibling(&self, link: &Link) -> bool {
         self.each_link().any(|other| other.id != link.id && other.is_usable_between_ends_of(link))
     }
-
-    fn usable_beside(&self, link: &Link) -> Usable {
-        let mut beside = Usable { windows: 0.0, links: 0, least: f64::INFINITY, changed_at: None };
-        for other in self.each_link().filter(|other| other.is_between_ends_of(link)) {
-            beside.changed_at = beside.changed_at.max((!other.is_unopened_path()).then_some(other.monitor.changed_at));
-            if !other.monitor.is_usable() {
-                continue;
-            }
-            beside.windows += other.packets_in_window();
-            beside.links += 1;
-            if other.path.entropy > 0 {
-                beside.least = beside.least.min(other.packets_in_window());
-            }
-        }
-        beside
-    }
-}
-
-/// The usable links between two addresses.
-struct Usable {
-    /// Packets that their windows hold.
-    windows: f64,
-    links: usize,
-    /// Packets in the smallest window of a further path.
-    least: f64,
-    /// When a link between these addresses, usable or not, was last opened, left or suspected.
-    changed_at: Option<Time>,
 }
 
 impl Link {
     /// Whether this is a further path that nothing is sent on.
     pub(super) fn is_unused(&self) -> bool {
         self.monitor.health() == Health::Unused
-    }
-
-    /// Whether this is a further path that was never used.
-    fn is_unopened_path(&self) -> bool {
-        self.is_unused() && self.packets_sent == 0
-    }
-
-    fn packets_in_window(&self) -> f64 {
-        self.congestion.window() as f64 / f64::from(self.datagram)
     }
 
     fn is_opening(&self) -> bool {

@@ -367,12 +367,12 @@ impl Connection {
             let others = if was_silent { Others::NoneUsable } else { self.others(index) };
             let coupling = self.coupling(index);
             let (paths, least_queue) = self.siblings(now, index);
+            let least_rtt = self.least_rtt(index);
             let Some(link) = self.links.get_mut(index).and_then(Option::as_mut) else { continue };
-            let context = AckContext { arrived, limited, waits, coupling, paths, least_queue };
+            let context = AckContext { arrived, limited, waits, coupling, paths, least_queue, least_rtt };
             let outcome = link.handle_ack(now, acked, context, &mut self.send, others);
             due = due.into_iter().chain(outcome.due).min();
             self.handle_outcome(&outcome);
-            self.leave_path(now, index);
         }
         // Without anything that waits to be sent, an acknowledgement may be late on purpose.
         if let Some(due) = due.filter(|_| limited == Limited::ByWindow) {
@@ -409,6 +409,13 @@ impl Connection {
         siblings.fold((1, None), |(count, least), other| {
             (count + 1, least.into_iter().chain(other.congestion.queue_of_late(now)).min())
         })
+    }
+
+    /// The smallest round-trip time of late of the other links between the same two addresses, used now or not.
+    fn least_rtt(&self, index: usize) -> Option<Duration> {
+        let link = self.links.get(index).and_then(Option::as_ref)?;
+        let siblings = self.each_link().filter(|other| other.id != link.id && other.is_between_ends_of(link));
+        siblings.filter_map(|other| other.rtt.measured_minimum()).min()
     }
 
     pub(super) fn handle_outcome(&mut self, outcome: &Outcome) {
