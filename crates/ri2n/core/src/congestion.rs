@@ -111,6 +111,8 @@ pub(crate) struct Acked {
     pub(crate) coupling: f64,
     /// The smallest queue of late of the other links between the same two addresses.
     pub(crate) least_queue: Option<Duration>,
+    /// Whether other links between the same two addresses were ever used.
+    pub(crate) has_siblings: bool,
 }
 
 /// A link that competes, as the others of its connection see it: its window in bytes, and its round-trip time in seconds.
@@ -390,7 +392,7 @@ impl Congestion {
                 };
                 // Where many pairs cross, windows of a few packets each, of which none can shrink, delay them all; a flow that fills a
                 // queue makes it overflow.
-                let may_blame = self.paths < 2.0 || self.lost_at.is_some_and(|lost| lost > self.calm_at);
+                let may_blame = !acked.has_siblings || self.lost_at.is_some_and(|lost| lost > self.calm_at);
                 if may_blame && now.since(self.calm_at) > patience {
                     self.window = self.window.max(self.competing_window.take().unwrap_or_default());
                     self.mode = Mode::Compete { until: now + COMPETE_FOR };

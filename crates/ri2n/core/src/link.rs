@@ -514,6 +514,7 @@ impl Link {
                     waits,
                     coupling,
                     least_queue,
+                    has_siblings: least_rtt.is_some(),
                 },
             );
             (self.tail_probe, self.tail_probes) = (None, 0);

@@ -254,6 +254,9 @@ pub struct Connection {
     unconfirmed_until: Option<Time>,
     /// When the first link is announced, if no data have carried that by then.
     announce_at: Option<Time>,
+    /// Since when there was always more to send than the windows allow.
+    #[serde(default)]
+    backlogged_since: Option<Time>,
     /// When data last came or went.
     active_at: Time,
     /// When the latest acknowledged packet of any link was sent.
@@ -316,6 +319,7 @@ impl Connection {
             heard_at: now,
             unconfirmed_until: None,
             announce_at: None,
+            backlogged_since: None,
             active_at: now,
             newest_acked_sent: now,
             lateness: Lateness::new(now),

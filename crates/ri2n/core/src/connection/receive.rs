@@ -373,6 +373,10 @@ impl Connection {
             let outcome = link.handle_ack(now, acked, context, &mut self.send, others);
             due = due.into_iter().chain(outcome.due).min();
             self.handle_outcome(&outcome);
+            self.leave_path(now, index);
+        }
+        if limited == Limited::ByApplication {
+            self.backlogged_since = None;
         }
         // Without anything that waits to be sent, an acknowledgement may be late on purpose.
         if let Some(due) = due.filter(|_| limited == Limited::ByWindow) {
