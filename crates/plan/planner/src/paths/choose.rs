@@ -38,18 +38,19 @@ impl ChosenPaths {
         &self.paths[from * self.switches + to][&tree]
     }
 
-    /// Whether every pair that keeps a path when any one cable dies in other sets keeps one in these.
-    pub(super) fn survives_what(&self, topology: &Topology, other: &Self) -> bool {
+    /// Whether every pair that other sets protect against link failures is protected by these.
+    pub(super) fn protects_all_of(&self, topology: &Topology, other: &Self) -> bool {
         let mut pairs = topology.host_ids().flat_map(|from| topology.host_ids().map(move |to| (from, to)));
-        pairs.all(|(from, to)| self.survives_a_cable(topology, from, to) || !other.survives_a_cable(topology, from, to))
+        pairs.all(|(from, to)| self.protects(topology, from, to) || !other.protects(topology, from, to))
     }
 
-    /// Whether no cable is in all paths of a pair.
-    fn survives_a_cable(&self, topology: &Topology, source: HostId, destination: HostId) -> bool {
-        let mut paths = self.of(source, destination).map(|tree| self.path(topology, source, destination, tree));
-        let Some(first) = paths.next() else { return true };
-        let mut common = first.to_vec();
-        paths.for_each(|path| common.retain(|channel| path.contains(channel)));
+    /// Whether no link is in all paths of a pair.
+    fn protects(&self, topology: &Topology, source: HostId, destination: HostId) -> bool {
+        let links = |tree| self.path(topology, source, destination, tree).iter().map(|channel| link_of(*channel));
+        let mut trees = self.of(source, destination);
+        let Some(first) = trees.next() else { return true };
+        let mut common: Vec<LinkId> = links(first).collect();
+        trees.for_each(|tree| common.retain(|link| links(tree).any(|other| other == *link)));
         common.is_empty()
     }
 
@@ -62,7 +63,7 @@ impl ChosenPaths {
     /// A tree without the branches that no path takes. Cost: O(pairs of switches + links · hops).
     pub(super) fn pruned(&self, topology: &Topology, tree: usize, links: &Tree) -> Tree {
         let channels = self.paths.iter().filter_map(|paths| paths.get(&tree)).flatten();
-        let used: BTreeSet<LinkId> = channels.map(|channel| ChannelId::new(*channel as usize).link()).collect();
+        let used: BTreeSet<LinkId> = channels.map(|channel| link_of(*channel)).collect();
         let mut kept: BTreeSet<LinkId> = links.links().iter().copied().collect();
         loop {
             let mut degree = vec![0; topology.switches().len()];
@@ -78,6 +79,10 @@ impl ChosenPaths {
             }
         }
     }
+}
+
+fn link_of(channel: u32) -> LinkId {
+    ChannelId::new(channel as usize).link()
 }
 
 /// What a pair may choose from.

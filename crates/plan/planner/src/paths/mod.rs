@@ -45,8 +45,8 @@ use self::{
 
 /// By how much the most loaded link may take longer than in another plan that carries less of permutations.
 const LOAD_FACTOR: f64 = 1.03;
-/// By how many hops paths may be longer than the shortest of their pair: each is tried. A torus needs the ways around; a fat tree is
-/// full with the shortest paths, and what goes up twice takes room from others.
+/// By how many hops paths may be longer than the shortest of their pair; each value is tried. A torus needs detours. In a fat tree the
+/// shortest paths fill every uplink, and a path that goes up, down and up again takes capacity from other pairs.
 const DETOURS: [u32; 2] = [u32::MAX, 0];
 
 /// Refuses path sets where they cannot be.
@@ -178,8 +178,8 @@ struct Assembly<'a> {
 }
 
 impl Assembly<'_> {
-    /// Chooses paths of several lengths and measures what they are worth: the shorter ones are kept if they carry as much of permutations
-    /// and leave each pair a path when a cable dies.
+    /// Chooses paths with and without detours. Those without are kept if they carry as much of permutations and protect as many pairs against
+    /// link failures. Cost: up to two measurements.
     fn choose(
         &self,
         confined: &Confined,
@@ -192,7 +192,8 @@ impl Assembly<'_> {
             let choice = Choice { most, detour, hops_max: policy.hops_max };
             let chosen = choose::choose(topology, plan, trees, order, confined, choice);
             if let Some((known, worth)) = &best {
-                if !chosen.survives_what(topology, known) || !measure::may_carry_as_much(topology, &chosen, worth, any)?
+                if !chosen.protects_all_of(topology, known)
+                    || !measure::may_carry_as_much(topology, &chosen, worth, any)?
                 {
                     continue;
                 }

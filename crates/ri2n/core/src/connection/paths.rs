@@ -35,8 +35,8 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 impl Connection {
     /// Opens a further path between two addresses whose links are all full. Returns whether it did.
     pub(super) fn add_path_for_data(&mut self, now: Time) -> bool {
-        let since = *self.backlogged_since.get_or_insert(now);
-        let is_bulk = now.since(since) >= BULK_AFTER;
+        self.backlogged_since.get_or_insert(now);
+        let is_bulk = self.sends_bulk(now);
         let may_carry = |link: &Link| {
             let (windows, links) = self.windows_beside(link);
             let has_room = is_bulk || windows >= PACKETS_TO_ADD * (links + 1) as f64;
@@ -52,16 +52,22 @@ impl Connection {
     /// Leaves a path on which nothing is in flight if the windows between its ends are too small for so many.
     pub(super) fn leave_path(&mut self, now: Time, index: usize) {
         let Some(link) = self.links[index].as_ref().filter(|link| self.may_be_left(link)) else { return };
-        let is_bulk = self.backlogged_since.is_some_and(|since| now.since(since) >= BULK_AFTER);
         let (windows, links) = self.windows_beside(link);
         let is_smaller = |other: &&Link| {
             other.path.entropy > 0
                 && other.is_usable_between_ends_of(link)
                 && other.packets_in_window() < link.packets_in_window()
         };
-        if !is_bulk && windows < PACKETS_TO_KEEP * links as f64 && !self.each_link().any(|other| is_smaller(&other)) {
+        if !self.sends_bulk(now)
+            && windows < PACKETS_TO_KEEP * links as f64
+            && !self.each_link().any(|other| is_smaller(&other))
+        {
             self.leave(now, index);
         }
+    }
+
+    fn sends_bulk(&self, now: Time) -> bool {
+        self.backlogged_since.is_some_and(|since| now.since(since) >= BULK_AFTER)
     }
 
     /// Packets that the windows of the usable links between the ends of this one hold, and how many those are.
