@@ -34,7 +34,7 @@ use lab::{
     measure::{Load, Pattern, measure},
     netns::within,
     table::SwitchTable,
-    tagger::{self, Classes, Spread, device::Tagged, health::Verdict},
+    tagger::{self, Classes, Spread, device::Tagged, health::Verdict, links::Links},
     twin::{FrameHead, Tag, deliver},
 };
 
@@ -214,6 +214,7 @@ fn what_is_spread_over_path_sets_arrives_and_closes_no_circle() {
     let sets = plan.paths.as_ref().expect("path sets");
     let config = tagger::plan::config(&plan, Spread::Flow).expect("a choice");
     let mac = |host: HostId| plan.topology.host(host).mac;
+    let links = Links::of(&plan);
     for from in plan.topology.host_ids() {
         let table = tagger::plan::table(&plan, from, Spread::Flow).expect("hosts tag");
         for to in plan.topology.host_ids().filter(|to| *to != from) {
@@ -223,6 +224,15 @@ fn what_is_spread_over_path_sets_arrives_and_closes_no_circle() {
             assert_eq!(chosen, sets.of(from, to).iter().copied().collect());
             assert_eq!(config.pairs[&(mac(from), mac(to))], choices);
             assert!(choices.iter().all(|vlan| arrives(&plan, *vlan, from, to)), "{from:?} to {to:?}: {choices:?}");
+            for vlan in choices {
+                // Placed flows count on the links that frames cross.
+                let tree = &plan.tree(*vlan).expect("a VLAN of the plan").tree;
+                let rooted = tree.rooted_at(&plan.topology, plan.topology.switch_of(from));
+                let crossed = rooted.path_to(&plan.topology, plan.topology.switch_of(to));
+                let crossed: BTreeSet<usize> = crossed.into_iter().map(|channel| channel.index()).collect();
+                let counted = links.path(mac(from), mac(to), *vlan).expect("the tree connects all switches");
+                assert_eq!(counted.into_iter().collect::<BTreeSet<_>>(), crossed);
+            }
         }
     }
     assert!(!waits_in_a_circle(&plan, |from, to, vlan| sets.of(from, to).contains(&vlan)));
@@ -311,7 +321,7 @@ fn bisection(backend: Backend, plan: &Plan, cables: usize, spread: Spread) {
         Spread::Flow | Spread::Flowlet { .. } => {
             assert!(used.iter().filter(|bytes| **bytes > 100_000).count() > 1, "{what}: {used:?}")
         }
-        Spread::First | Spread::Port => {
+        Spread::First | Spread::Port | Spread::Placed => {
             let (least, most) = (used.iter().min().copied().unwrap_or(0), used.iter().max().copied().unwrap_or(0));
             assert!(least > 0 && most < 3 * least, "{what}: every cable carries its share: {used:?}");
         }
@@ -454,6 +464,67 @@ fn without_watching_a_silent_cable_stays_dead() {
         // From the cut on: what was on its way then arrives within a few milliseconds.
         assert!(udp.min(tcp) > outage / 2, "nothing comes by a dead cable");
         lab.0.heal(&cable).expect("a cable");
+    });
+}
+
+#[test]
+fn long_flows_that_share_a_cable_part() {
+    let Some(backend) = Backend::ALL.iter().copied().find(|backend| !skipped(*backend)) else { return };
+    let options = LabOptions { backend: Some(backend), spread: Spread::Placed, ..LabOptions::new(lab_name("place")) };
+    let plan = vbft(2, Tagging::Destination);
+    let lab = Guard::up(&plan, &options);
+    let stop = AtomicBool::new(false);
+    let sound = |from: usize, to: usize| {
+        let [from, to] = [from, to].map(|host| lab.0.layout().hosts[host].clone());
+        let target = SocketAddr::new(to.address, 7000);
+        let receiver = within(&to.namespace, || UdpSocket::bind(target).expect("a free port")).expect("a namespace");
+        let sender = within(&from.namespace, || UdpSocket::bind("0.0.0.0:0").expect("a free port"));
+        receiver.set_read_timeout(Some(NAP)).expect("a socket");
+        (sender.expect("a namespace"), receiver, target)
+    };
+    // The first VLAN of both destinations is the same.
+    let streams = [sound(0, 4), sound(1, 6)];
+    assert_eq!(cable_of(&plan, HostId::new(4)), cable_of(&plan, HostId::new(6)));
+    thread::scope(|scope| {
+        let _guard = StopOnDrop(&stop);
+        for host in plan.topology.host_ids() {
+            let (lab, plan, stop) = (&lab.0, &plan, &stop);
+            scope.spawn(move || watch(lab, plan, host, stop, &mut |_| ()));
+        }
+        for (sender, receiver, target) in streams {
+            let stop = &stop;
+            scope.spawn(move || {
+                for number in 0_u64.. {
+                    if stop.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    let _ = sender.send_to(&[&number.to_be_bytes()[..], &[0; 1000]].concat(), target);
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+            scope.spawn(move || {
+                let (mut bytes, mut next) = ([0; 2000], 0);
+                while !stop.load(Ordering::SeqCst) {
+                    if receiver.recv(&mut bytes).is_ok() {
+                        let number = u64::from_be_bytes(bytes[..8].try_into().expect("eight bytes"));
+                        assert!(number >= next, "in order: {number} after {next}");
+                        next = number;
+                    }
+                }
+            });
+        }
+        // Both cables carry a stream of some 8 Mbit/s, or less on a busy machine.
+        let deadline = Instant::now() + Duration::from_secs(60 * setting("LAB_SLOWNESS", 1));
+        loop {
+            let before = carried(&lab.0, 2);
+            thread::sleep(Duration::from_millis(500));
+            let span: Vec<u64> = carried(&lab.0, 2).iter().zip(&before).map(|(after, before)| after - before).collect();
+            let [less, more] = [span[0].min(span[1]), span[0].max(span[1])];
+            if less > 20_000 && less * 2 > more {
+                break;
+            }
+            assert!(Instant::now() < deadline, "both streams stay on one cable: {span:?} bytes in half a second");
+        }
     });
 }
 

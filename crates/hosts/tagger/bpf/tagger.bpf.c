@@ -16,7 +16,7 @@
  *
  * Source: Miura et al. 2005, 3.1 (what the driver does), 3.2 (modes); Vanini et al., NSDI 2017 (flowlets: a pause longer
  * than the paths differ lets a flow change its path without being reordered); Knuth, TAOCP 3, 6.4 (steps of the golden
- * ratio fall into the largest gap).
+ * ratio fall into the largest gap); Al-Fares et al., NSDI 2010 (long flows are placed).
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -226,6 +226,37 @@ static __always_inline __u32 next_choice(void)
 	return last->choice;
 }
 
+/*
+ * The index of a flow's VLAN: the first for a new flow, then what the daemon asks for. A flow moves during a pause, so that its
+ * frames stay in order; a bulk flow may never pause, so the order has a deadline.
+ */
+static __always_inline __u32 placed(struct __sk_buff *skb, const struct table_entry *entry, __u32 hash)
+{
+	__u32 slot = hash % FLOWLETS_MAX;
+	struct flow *flow = bpf_map_lookup_elem(&tagger_flows, &slot);
+	const struct placement *placement = bpf_map_lookup_elem(&tagger_placed, &slot);
+	__u64 now_ns;
+	__s64 pause_ns;
+
+	if (!flow || !placement)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	/* Another processor may have seen the flow since the clock was read. */
+	pause_ns = now_ns - flow->seen_ns;
+	if (pause_ns > FLOW_ENDS_NS) {
+		flow->began_ns = now_ns;
+		flow->bytes = 0;
+		flow->choice = 0;
+	} else if (placement->choice != flow->choice && placement->ordered_ns > flow->began_ns &&
+		   (pause_ns > (__s64)(placement->pause_us * NS_PER_US) || now_ns > placement->latest_ns)) {
+		flow->choice = placement->choice;
+	}
+	flow->seen_ns = now_ns;
+	flow->bytes += skb->len;
+	flow->destination = entry->slot;
+	return flow->choice % entry->choices;
+}
+
 static __always_inline __u32 choose(struct __sk_buff *skb, const struct table_entry *entry, __u16 type, const __u8 *macs)
 {
 	__u32 hash, slot;
@@ -244,6 +275,8 @@ static __always_inline __u32 choose(struct __sk_buff *skb, const struct table_en
 	hash = flow_hash(skb, type, macs);
 	if (entry->spread == SPREAD_FLOW)
 		return among(hash, entry->choices);
+	if (entry->spread == SPREAD_PLACED)
+		return placed(skb, entry, hash);
 	slot = hash % FLOWLETS_MAX;
 	flowlet = bpf_map_lookup_elem(&tagger_flowlets, &slot);
 	if (!flowlet)

@@ -27,6 +27,7 @@
 #define PROBE_REQUEST 1
 #define PROBE_REPLY 2
 #define PROBE_WARNING 3 /* of a sick path; the host that hears it decides */
+#define PROBE_FLOWS 4    /* the sender's long flows, to all hosts */
 #define PROBE_PRIORITY 7 /* TC_PRIO_CONTROL */
 
 /* table_entry.spread */
@@ -34,12 +35,16 @@
 #define SPREAD_FLOW 1    /* by the flow's hash */
 #define SPREAD_FLOWLET 2 /* a new choice after a pause */
 #define SPREAD_PORT 3    /* choice[0], unless the sender chose */
+#define SPREAD_PLACED 4  /* choice[0]; the daemon moves long flows */
 
 /*
  * Source ports from here on select a VLAN: port % CHOICES_MAX is its index in the list. They lie above Linux's ephemeral
  * range, which ends at 60999, so that no flow selects a VLAN by chance.
  */
 #define PATH_PORTS 61440
+
+/* A flow that sends again after so long is a new one. */
+#define FLOW_ENDS_NS 1000000000
 
 /* own.vlan */
 #define OWN_VLAN 0x80    /* its tag is taken off */
@@ -98,6 +103,23 @@ struct flowlet {
 	__u64 seen_ns;
 	__u32 choice;
 	__u32 unused;
+};
+
+/* A flow of SPREAD_PLACED. Times are of CLOCK_MONOTONIC. */
+struct flow {
+	__u64 began_ns;
+	__u64 seen_ns;
+	__u64 bytes;
+	__u32 choice;      /* index in the list of VLANs */
+	__u32 destination; /* its slot of `destinations` */
+};
+
+/* A flow is to move to `choice`: during its first pause of `pause_us`, at the latest at `latest_ns`. */
+struct placement {
+	__u64 ordered_ns;
+	__u64 latest_ns;
+	__u32 choice;
+	__u32 pause_us;
 };
 
 /* What follows the Ethernet header of a probe. */

@@ -55,3 +55,18 @@ struct {
 	__type(key, __u32);
 	__type(value, struct flowlet);
 } tagger_flowlets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FLOWLETS_MAX);
+	__type(key, __u32);
+	__type(value, struct flow);
+} tagger_flows SEC(".maps");
+
+/* Written by the daemon alone. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FLOWLETS_MAX);
+	__type(key, __u32);
+	__type(value, struct placement);
+} tagger_placed SEC(".maps");

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   mode source-destination          # by whose VLAN: source, destination, source-destination, pair
-//!   spread flowlet 500us             # first, port, flow, flowlet PAUSE
+//!   spread flowlet 500us             # first, port, flow, flowlet PAUSE, placed
 //!   vlans 2-5                        # VLANs of the fabric; those of the lines unless given
 //!   class 1 4-5                      # lanes: the class of VLANs, 0 unless given; or: class dscp
 //!   # address           VLANs  priority  switch
@@ -179,6 +179,7 @@ impl Config {
             Spread::Port => writeln!(text, "spread port"),
             Spread::Flow => writeln!(text, "spread flow"),
             Spread::Flowlet { gap_us } => writeln!(text, "spread flowlet {gap_us}us"),
+            Spread::Placed => writeln!(text, "spread placed"),
         };
         if !self.vlans.is_empty() {
             let _ = writeln!(text, "vlans {}", self.vlans);
@@ -400,6 +401,7 @@ fn spread(words: &[&str]) -> Result<Spread, String> {
         ["first"] => Ok(Spread::First),
         ["port"] => Ok(Spread::Port),
         ["flow"] => Ok(Spread::Flow),
+        ["placed"] => Ok(Spread::Placed),
         ["flowlet"] => Ok(Spread::Flowlet { gap_us: GAP_US_DEFAULT }),
         ["flowlet", gap] => {
             let number = |text: &str, scale: u32| text.parse::<u32>().ok().and_then(|count| count.checked_mul(scale));
@@ -412,14 +414,14 @@ fn spread(words: &[&str]) -> Result<Spread, String> {
             let gap_us = gap_us.ok_or_else(|| format!("{} is no pause: write 10us to 1000ms", shown(gap)))?;
             Ok(Spread::Flowlet { gap_us })
         }
-        _ => Err("spread is one of: first, port, flow, flowlet, flowlet 500us".to_owned()),
+        _ => Err("spread is one of: first, port, flow, flowlet, flowlet 500us, placed".to_owned()),
     }
 }
 
 impl std::str::FromStr for Spread {
     type Err = String;
 
-    /// Reads `first`, `port`, `flow`, `flowlet` or `flowlet=500us`.
+    /// Reads `first`, `port`, `flow`, `flowlet`, `flowlet=500us` or `placed`.
     fn from_str(text: &str) -> Result<Self, String> {
         spread(&text.split('=').collect::<Vec<_>>())
     }
@@ -519,7 +521,7 @@ mod tests {
                 "t:3: 02:00:00:00:00:01 is listed in line 2",
             ),
             ("mode source\nvlans 3\n02:00:00:00:00:01 2 1\n", "t: VLAN 2 is used but not among `vlans 3`"),
-            ("mode source\nspread wide\n", "t:2: spread is one of: first, port, flow, flowlet, flowlet 500us"),
+            ("mode source\nspread wide\n", "t:2: spread is one of: first, port, flow, flowlet, flowlet 500us, placed"),
             ("mode source\nspread flowlet 1us\n", "t:2: \"1us\" is no pause"),
             ("hosts\n", "t:1: \"hosts\" is neither an address nor one of mode, spread, vlans, class, group, pair"),
             ("mode source\nclass 8 2\n", "t:2: \"8\" is no class: write a number from 0 to 7, or `class dscp`"),

@@ -3,6 +3,7 @@
 //! ```text
 //!   poll ─ replies ─▶ Health ─ changes ─▶ Paths::reroute ─▶ the kernel's table
 //!        └ due probes ◀──┘         every 250 ms: which paths carry traffic, by the table's counters
+//!   with flow placement, every 100 ms: flows ─▶ Placement ─ a move ─▶ the kernel, ─ long flows ─▶ all hosts
 //! ```
 
 use std::{
@@ -24,11 +25,13 @@ use nix::{
 
 use crate::{
     TaggerError,
-    device::Tagged,
+    device::{SentTo, Tagged},
     error::Context,
     health::{Activity, Health, PathId, Settings, Verdict, Why},
     layout::{PROBE_PRIORITY, PROBE_TYPE},
+    links::Links,
     paths::Paths,
+    placer::Placer,
     table::{Route, TaggingTable},
     wire::{self, ProbeFields, ProbeMessage},
 };
@@ -73,7 +76,7 @@ pub fn prepare(tagged: &Tagged) -> Result<Prepared<'_>, TaggerError> {
     Ok(Prepared { tagged, socket })
 }
 
-/// Watches until `stop` says so, then puts the table back as it was given. Where somebody else replaces the table
+/// Watches until `stop` says so, and places flows if there are links; then puts the table back as it was given. Where somebody else replaces the table
 /// meanwhile, a process without capabilities cannot open the new one: that is an error, and whoever keeps the daemon starts
 /// it again.
 ///
@@ -84,27 +87,32 @@ pub fn run(
     base: &TaggingTable,
     paths: &Paths,
     settings: Settings,
+    links: Option<Links>,
     stop: &dyn Fn() -> bool,
     tell: &mut dyn FnMut(Notice),
 ) -> Result<(), TaggerError> {
     let Prepared { tagged, socket } = prepared;
     let start = Instant::now();
     let now_ns = || start.elapsed().as_nanos() as u64;
+    let session = std::process::id() ^ tagged.ifindex() as u32;
     let mut watch = Watch {
         tagged,
         base,
         paths,
         socket,
         health: Health::new(settings, &paths.groups(), 0),
+        placer: links.map(|links| Placer::new(tagged.mac(), links, session)),
+        group: base.group.clone(),
         turns: vec![0; paths.sites()],
-        session: std::process::id() ^ tagged.ifindex() as u32,
+        session,
         looked_ns: 0,
         seen: BTreeMap::new(),
         talking: Vec::new(),
     };
     let mut next_look = start;
     while !stop() {
-        let due = watch.health.due_ns().map_or(NAP, |due| Duration::from_nanos(due.saturating_sub(now_ns())));
+        let due_ns = watch.health.due_ns().into_iter().chain(watch.placer.as_ref().map(Placer::due_ns)).min();
+        let due = due_ns.map_or(NAP, |due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns())));
         watch.wait(due.min(NAP)).at(tagged.device(), "wait for replies")?;
         watch.hear(&now_ns).at(tagged.device(), "read replies")?;
         watch.carry_out(tell)?;
@@ -112,6 +120,7 @@ pub fn run(
             watch.send(probe.path, probe.sequence, now_ns()).at(tagged.device(), "send a probe")?;
         }
         watch.carry_out(tell)?;
+        watch.place(now_ns())?;
         if Instant::now() >= next_look {
             watch.look(now_ns())?;
             next_look = Instant::now() + LOOK;
@@ -127,6 +136,9 @@ struct Watch<'a> {
     paths: &'a Paths,
     socket: &'a OwnedFd,
     health: Health,
+    placer: Option<Placer>,
+    /// Where broadcasts go, by the table in force when it was looked at last.
+    group: Option<Route>,
     /// How often each switch's target was replaced.
     turns: Vec<usize>,
     session: u32,
@@ -148,7 +160,7 @@ impl Watch<'_> {
     }
 
     fn hear(&mut self, now_ns: &dyn Fn() -> u64) -> io::Result<()> {
-        let mut frame = [0; 256];
+        let mut frame = [0; 512];
         loop {
             match recv(self.socket.as_raw_fd(), &mut frame, MsgFlags::MSG_DONTWAIT) {
                 Ok(length) => match wire::read(self.tagged.mac(), &frame[..length]) {
@@ -157,6 +169,11 @@ impl Watch<'_> {
                     }
                     Some(ProbeMessage::Warning { from, vlan }) => {
                         self.paths.path(from, vlan).into_iter().for_each(|path| self.health.handle_warning(path));
+                    }
+                    Some(ProbeMessage::Flows { from, flows }) => {
+                        if let Some(placer) = &mut self.placer {
+                            placer.handle_flows(now_ns(), from, flows);
+                        }
                     }
                     Some(ProbeMessage::Reply(_)) | None => {}
                 },
@@ -238,13 +255,29 @@ impl Watch<'_> {
         Ok(())
     }
 
+    /// Moves a flow and announces long flows, when either is due.
+    fn place(&mut self, now_ns: u64) -> Result<(), TaggerError> {
+        let Some(placer) = &mut self.placer else { return Ok(()) };
+        if let Some(flows) = placer.look(self.tagged, now_ns)? {
+            if let Some(group) = &self.group {
+                let frame = wire::announcement(self.tagged.mac(), group.choices()[0], &flows);
+                self.emit(&frame).at(self.tagged.device(), "announce flows")?;
+            }
+        }
+        Ok(())
+    }
+
     /// Finds the paths that carry traffic. A path that is to carry it again when it heals counts too.
     fn look(&mut self, now_ns: u64) -> Result<(), TaggerError> {
-        let (table, frames) = self.tagged.destinations()?;
+        let (table, sent) = self.tagged.destinations()?;
+        if let Some(placer) = &mut self.placer {
+            placer.set_routes(&table, &sent);
+        }
+        self.group.clone_from(&table.group);
         let mut active = vec![Activity::Idle; self.paths.groups().len()];
         self.talking.clear();
-        for (mac, count) in frames {
-            if self.seen.insert(mac, count).is_some_and(|before| before == count) {
+        for SentTo { mac, frames, .. } in sent {
+            if self.seen.insert(mac, frames).is_some_and(|before| before == frames) {
                 continue;
             }
             self.talking.push(mac);

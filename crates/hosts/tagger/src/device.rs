@@ -21,7 +21,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, li
 use crate::{
     TaggerError,
     error::Context,
-    layout::{self, Event, Key, destination_key, entry_bytes, own_bytes},
+    layout::{self, Event, FlowRecord, Key, PlacementRecord, destination_key, entry_bytes, own_bytes},
     routes,
     table::{Classes, Route, TaggingTable, assign_slots},
     tc::{self, Occupant, TrafficDirection},
@@ -50,8 +50,15 @@ pub struct Tagged {
     events: MapHandle,
     /// Kept when the programs are renewed, so that flows stay where they are.
     flowlets: MapHandle,
+    /// Flow placement; programs of older versions do not have its maps.
+    placement: Option<FlowMaps>,
     /// The table in force when it was looked at last, by number: one that is open needs no capability.
     table: Mutex<Option<(u32, Arc<MapHandle>)>>,
+}
+
+struct FlowMaps {
+    flows: MapHandle,
+    placed: MapHandle,
 }
 
 /// Frames and bytes, without tag and check sequence.
@@ -70,6 +77,17 @@ pub struct VlanCount {
     pub sent: Count,
     /// What it received.
     pub received: Count,
+}
+
+/// What one destination of the table was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentTo {
+    /// The destination; [`Mac::BROADCAST`] stands for groups and unknown stations.
+    pub mac: Mac,
+    /// Its slot, by which flows name it.
+    pub slot: u32,
+    /// Frames.
+    pub frames: u64,
 }
 
 /// What a device has done since it was attached.
@@ -105,7 +123,8 @@ pub fn attach(device: &str, table: &TaggingTable, room: Option<u32>) -> Result<T
                 tagged.replace(&before)?;
                 return Err(error);
             }
-            Ok(tagged)
+            // The programs may have maps that those before them had not.
+            Tagged::open(device)
         }
         Err(TaggerError::NotAttached { .. }) => {
             let room = room.unwrap_or_else(|| (2 * table.destinations.len() as u32).max(ROOM_MIN));
@@ -189,6 +208,10 @@ impl Tagged {
         mac: Mac,
         mut map: impl FnMut(&str) -> Result<MapHandle, TaggerError>,
     ) -> Result<Self, TaggerError> {
+        let placement = match (map("tagger_flows"), map("tagger_placed")) {
+            (Ok(flows), Ok(placed)) => Some(FlowMaps { flows, placed }),
+            _ => None,
+        };
         Ok(Self {
             device: device.to_owned(),
             ifindex,
@@ -199,6 +222,7 @@ impl Tagged {
             vlans: map("tagger_vlans")?,
             events: map("tagger_events")?,
             flowlets: map("tagger_flowlets")?,
+            placement,
             table: Mutex::new(None),
         })
     }
@@ -206,7 +230,8 @@ impl Tagged {
     /// The map of this name, if the programs share it with us.
     fn map(&self, name: &OsStr) -> Option<&MapHandle> {
         let maps = [&self.current, &self.own, &self.destinations, &self.vlans, &self.events, &self.flowlets];
-        maps.into_iter().find(|map| map.name() == name)
+        let of_flows = self.placement.iter().flat_map(|maps| [&maps.flows, &maps.placed]);
+        maps.into_iter().chain(of_flows).find(|map| map.name() == name)
     }
 
     /// The device's name.
@@ -350,20 +375,44 @@ impl Tagged {
         Ok(sent)
     }
 
-    /// The table in force, and the frames of each destination: what [`Tagged::counters`] says of them, sooner.
+    /// The table in force, and each destination's slot and frames: what [`Tagged::counters`] says of them, sooner.
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn destinations(&self) -> Result<(TaggingTable, BTreeMap<Mac, u64>), TaggerError> {
+    pub fn destinations(&self) -> Result<(TaggingTable, Vec<SentTo>), TaggerError> {
         let (table, slots) = self.read()?;
-        let mut frames = BTreeMap::new();
+        let mut sent = Vec::new();
         for (mac, slot) in slots {
             let value = self.destinations.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
             if let Some(value) = value.at(&self.device, "read counters")? {
-                frames.insert(mac, word(&value, 0));
+                sent.push(SentTo { mac, slot, frames: word(&value, 0) });
             }
         }
-        Ok((table, frames))
+        Ok((table, sent))
+    }
+
+    /// The flows of [`Spread::Placed`](crate::Spread::Placed), by slot.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn flows(&self) -> Result<Vec<(u32, FlowRecord)>, TaggerError> {
+        let Some(maps) = &self.placement else { return Ok(Vec::new()) };
+        let all = maps.flows.lookup_batch(layout::FLOWLETS_MAX as u32, MapFlags::ANY, MapFlags::ANY);
+        let all = all.at(&self.device, "read flows")?;
+        let flow = |(key, value): (Vec<u8>, Vec<u8>)| {
+            Some((u32::from_ne_bytes(key.try_into().ok()?), layout::read_flow(&value)?))
+        };
+        Ok(all.filter_map(flow).collect())
+    }
+
+    /// Moves a flow.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn place(&self, slot: u32, placement: &PlacementRecord) -> Result<(), TaggerError> {
+        let Some(maps) = &self.placement else { return Ok(()) };
+        let done = maps.placed.update(&slot.to_ne_bytes(), &placement.bytes(), MapFlags::ANY);
+        done.at(&self.device, "place a flow")
     }
 
     /// The map of the table in force.

@@ -12,6 +12,8 @@ const OWN_BY_DSCP: u8 = 0x40;
 
 /// `PATH_PORTS`: source ports from here on select a VLAN of the list. Linux's ephemeral range ends below, at 60,999.
 pub const PATH_PORTS: u16 = 61_440;
+/// `FLOW_ENDS_NS`: a flow that sends again after so long is a new one.
+pub const FLOW_ENDS_NS: u64 = 1_000_000_000;
 /// Flows that are told apart when flowlets are.
 pub const FLOWLETS_MAX: usize = 4096;
 /// `sizeof(struct table_key)`.
@@ -20,6 +22,10 @@ pub const KEY_BYTES: usize = 8;
 pub const ENTRY_BYTES: usize = 28;
 /// `sizeof(struct destination_count)`.
 pub const DESTINATION_COUNT_BYTES: usize = 16;
+/// `sizeof(struct flow)`.
+pub const FLOW_BYTES: usize = 32;
+/// `sizeof(struct placement)`.
+pub const PLACEMENT_BYTES: usize = 24;
 /// `sizeof(struct own)`: one for each VLAN id.
 pub const OWN_BYTES: usize = 4096;
 /// `DSCP_CLASS_MAX`: the highest class that a frame may ask for.
@@ -34,6 +40,8 @@ pub const PROBE_REQUEST: u8 = 1;
 pub const PROBE_REPLY: u8 = 2;
 /// `PROBE_WARNING`.
 pub const PROBE_WARNING: u8 = 3;
+/// `PROBE_FLOWS`: the sender's long flows, to all hosts.
+pub const PROBE_FLOWS: u8 = 4;
 /// `PROBE_PRIORITY`: `TC_PRIO_CONTROL` of `linux/pkt_sched.h`, whose frames leave before what waits.
 pub const PROBE_PRIORITY: u32 = 7;
 
@@ -122,6 +130,7 @@ pub fn entry_bytes(route: &Route, slot: u32, classes: &Classes) -> [u8; ENTRY_BY
         Spread::Flow => (1, 0),
         Spread::Flowlet { gap_us } => (2, gap_us),
         Spread::Port => (3, 0),
+        Spread::Placed => (4, 0),
     };
     bytes[16..18].copy_from_slice(&(route.choices().len() as u16).to_ne_bytes());
     bytes[18] = spread;
@@ -142,9 +151,60 @@ pub fn read_entry(bytes: &[u8]) -> Option<(Route, u32)> {
         0 => Spread::First,
         1 => Spread::Flow,
         3 => Spread::Port,
+        4 => Spread::Placed,
         _ => Spread::Flowlet { gap_us: word(20) },
     };
     Some((Route::spread(choices, spread)?, word(24)))
+}
+
+/// `struct flow`: a flow of [`Spread::Placed`]. Times are of CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowRecord {
+    /// When it began.
+    pub began_ns: u64,
+    /// When it sent last.
+    pub seen_ns: u64,
+    /// Bytes sent since it began.
+    pub bytes: u64,
+    /// The index of its VLAN in the route.
+    pub choice: u32,
+    /// The slot of its destination.
+    pub destination: u32,
+}
+
+/// Reads a `struct flow`; none of a slot that was never used.
+pub fn read_flow(bytes: &[u8]) -> Option<FlowRecord> {
+    let bytes: &[u8; FLOW_BYTES] = bytes.try_into().ok()?;
+    let long = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+    let word = |at: usize| u32::from_ne_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+    let flow =
+        FlowRecord { began_ns: long(0), seen_ns: long(8), bytes: long(16), choice: word(24), destination: word(28) };
+    (flow.seen_ns > 0).then_some(flow)
+}
+
+/// `struct placement`: the move of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacementRecord {
+    /// When it was asked for.
+    pub ordered_ns: u64,
+    /// When the flow moves if it has not paused by then.
+    pub latest_ns: u64,
+    /// The index of its VLAN in the route.
+    pub choice: u32,
+    /// The pause during which it moves.
+    pub pause_us: u32,
+}
+
+impl PlacementRecord {
+    /// As the kernel reads it.
+    pub fn bytes(&self) -> [u8; PLACEMENT_BYTES] {
+        let mut bytes = [0; PLACEMENT_BYTES];
+        bytes[..8].copy_from_slice(&self.ordered_ns.to_ne_bytes());
+        bytes[8..16].copy_from_slice(&self.latest_ns.to_ne_bytes());
+        bytes[16..20].copy_from_slice(&self.choice.to_ne_bytes());
+        bytes[20..24].copy_from_slice(&self.pause_us.to_ne_bytes());
+        bytes
+    }
 }
 
 /// `struct own`.
@@ -190,10 +250,12 @@ mod tests {
             ("CHOICES_MAX", CHOICES_MAX as u32),
             ("PATH_PORTS", u32::from(PATH_PORTS)),
             ("FLOWLETS_MAX", FLOWLETS_MAX as u32),
+            ("FLOW_ENDS_NS", FLOW_ENDS_NS as u32),
             ("PROBE_TYPE", u32::from(PROBE_TYPE)),
             ("PROBE_REQUEST", u32::from(PROBE_REQUEST)),
             ("PROBE_REPLY", u32::from(PROBE_REPLY)),
             ("PROBE_WARNING", u32::from(PROBE_WARNING)),
+            ("PROBE_FLOWS", u32::from(PROBE_FLOWS)),
             ("PROBE_PRIORITY", PROBE_PRIORITY),
             ("VLAN_IDS", OWN_BYTES as u32),
             ("VID_MASK", u32::from(VID_MASK)),
@@ -206,6 +268,8 @@ mod tests {
             ("SPREAD_FIRST", 0),
             ("SPREAD_FLOW", 1),
             ("SPREAD_FLOWLET", 2),
+            ("SPREAD_PORT", 3),
+            ("SPREAD_PLACED", 4),
         ];
         for (name, value) in ours {
             assert_eq!(defined.get(name), Some(&value), "{name}");
@@ -224,6 +288,10 @@ mod tests {
         assert_eq!(structure("own").1, OWN_BYTES);
         assert_eq!(structure("destination_count").1, DESTINATION_COUNT_BYTES);
         assert_eq!(structure("vlan_count").1, 32);
+        let flow = vec![("began_ns", 0), ("seen_ns", 8), ("bytes", 16), ("choice", 24), ("destination", 28)];
+        assert_eq!(structure("flow"), (flow, FLOW_BYTES));
+        let placement = vec![("ordered_ns", 0), ("latest_ns", 8), ("choice", 16), ("pause_us", 20)];
+        assert_eq!(structure("placement"), (placement, PLACEMENT_BYTES));
         let probe = vec![("kind", 0), ("version", 1), ("vlan", 2), ("path", 4), ("sequence", 8), ("session", 12)];
         assert_eq!(structure("probe"), ([probe, vec![("sent_ns", 16)]].concat(), PROBE_BYTES));
     }
@@ -267,7 +335,7 @@ mod tests {
     fn entries_and_keys_come_back() {
         let vlan = |id| VlanId::new(id).expect("in range");
         let lanes = Classes::Vlan([(vlan(3), 1), (vlan(4094), 7)].into());
-        for spread in [Spread::First, Spread::Port, Spread::Flow, Spread::Flowlet { gap_us: 500 }] {
+        for spread in [Spread::First, Spread::Port, Spread::Flow, Spread::Flowlet { gap_us: 500 }, Spread::Placed] {
             for classes in [&lanes, &Classes::Dscp, &Classes::default()] {
                 let route = Route::spread([vlan(2), vlan(4094)], spread).expect("some");
                 assert_eq!(read_entry(&entry_bytes(&route, 7, classes)), Some((route, 7)));

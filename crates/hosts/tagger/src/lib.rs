@@ -4,10 +4,11 @@
 //!  one text for all hosts ─ config ─┐
 //!                                   ├─▶ Table ─ layout ─▶ maps ◀─ two tc programs (bpf/tagger.bpf.c)
 //!  a plan ────────────────── plan ──┘                      ▲
-//!                                   Health ─ verdicts ─────┘ moves destinations whose path is dead
+//!                                   Health ─ verdicts ─────┤ moves destinations whose path is dead
+//!  long flows of all hosts ────── Placement ─ moves ───────┘ moves long flows off loaded links
 //! ```
 //!
-//! [`table`], [`config`], [`mod@plan`], [`twin`], [`health`] and [`wire`] decide and touch nothing outside; [`device`] hangs
+//! [`table`], [`config`], [`mod@plan`], [`twin`], [`health`], [`placement`] and [`wire`] decide and touch nothing outside; [`device`] hangs
 //! the programs on a network device and writes their maps; [`daemon`] sends probes and carries out verdicts.
 //! What is attached stays when the process ends, and needs no file to be found again: the kernel knows which programs
 //! hang on the device, and the programs hold their maps.
@@ -17,13 +18,16 @@ pub mod daemon;
 pub mod device;
 pub mod health;
 pub mod layout;
+pub mod links;
 pub mod paths;
+pub mod placement;
 pub mod plan;
 pub mod table;
 pub mod twin;
 pub mod wire;
 
 mod error;
+mod placer;
 mod routes;
 mod tc;
 

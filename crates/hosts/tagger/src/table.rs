@@ -95,6 +95,8 @@ pub enum Spread {
         /// In microseconds.
         gap_us: u32,
     },
+    /// All go by the first; [the daemon](crate::daemon) [places](crate::placement) long flows.
+    Placed,
 }
 
 impl Route {
@@ -124,7 +126,7 @@ impl fmt::Display for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = match self.spread {
             Spread::First => &self.choices[..1],
-            Spread::Port | Spread::Flow | Spread::Flowlet { .. } => &self.choices[..],
+            Spread::Port | Spread::Flow | Spread::Flowlet { .. } | Spread::Placed => &self.choices[..],
         };
         let words: Vec<String> = shown.iter().map(VlanId::to_string).collect();
         f.write_str(&words.join(","))?;
@@ -133,6 +135,7 @@ impl fmt::Display for Route {
             Spread::Port => f.write_str(" by port"),
             Spread::Flow => f.write_str(" by flow"),
             Spread::Flowlet { gap_us } => write!(f, " by flowlet of {gap_us} us"),
+            Spread::Placed => f.write_str(" placed"),
         }
     }
 }

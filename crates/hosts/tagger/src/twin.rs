@@ -50,8 +50,8 @@ pub enum Ingress {
     Answer(Vec<u8>),
 }
 
-/// A frame on its way out. `flowlet` says which choice a flow with this hash has now.
-pub fn egress(table: &TaggingTable, frame: &[u8], flowlet: impl FnOnce(u32) -> u32) -> Egress {
+/// A frame on its way out. `choice` says which one a flow with this hash has now, where the kernel remembers flows.
+pub fn egress(table: &TaggingTable, frame: &[u8], choice: impl FnOnce(Spread, u32) -> u32) -> Egress {
     let Some(header) = frame.get(..HEADER_BYTES) else { return Egress::Drop(Event::Truncated) };
     let kind = be16(header, 12);
     if kind == TPID_CUSTOMER || kind == TPID_SERVICE {
@@ -67,7 +67,7 @@ pub fn egress(table: &TaggingTable, frame: &[u8], flowlet: impl FnOnce(u32) -> u
     else {
         return Egress::Drop(Event::NoVlan);
     };
-    let vlan = route.choices()[choose(route, frame, kind, flowlet)];
+    let vlan = route.choices()[choose(route, frame, choice)];
     Egress::Tag { vlan, class: table.classes.of(vlan).unwrap_or_else(|| dscp_class(frame, kind)), counted }
 }
 
@@ -124,7 +124,7 @@ pub fn among(hash: u32, count: u32) -> u32 {
     ((u64::from(hash) * u64::from(count)) >> 32) as u32
 }
 
-fn choose(route: &Route, frame: &[u8], _kind: u16, flowlet: impl FnOnce(u32) -> u32) -> usize {
+fn choose(route: &Route, frame: &[u8], choice: impl FnOnce(Spread, u32) -> u32) -> usize {
     let count = route.choices().len() as u32;
     let chosen = match route.how() {
         _ if count < 2 => 0,
@@ -132,7 +132,8 @@ fn choose(route: &Route, frame: &[u8], _kind: u16, flowlet: impl FnOnce(u32) -> 
         _ if source_port(frame) >= PATH_PORTS => u32::from(source_port(frame)) % CHOICES_MAX as u32 % count,
         Spread::Port => 0,
         Spread::Flow => among(flow_hash(frame), count),
-        Spread::Flowlet { .. } => among(flowlet(flow_hash(frame)), count),
+        spread @ Spread::Flowlet { .. } => among(choice(spread, flow_hash(frame)), count),
+        spread @ Spread::Placed => choice(spread, flow_hash(frame)) % count,
     };
     chosen as usize
 }

@@ -5,15 +5,25 @@
 //! ```
 //! A warning is the same frame with another kind: the host that sends it finds the path toward the receiver's switch in
 //! `vlan` sick. It comes by a VLAN that is not, and nobody answers it.
+//!
+//! Long flows are announced to all hosts, in the VLAN of the sender's broadcasts:
+//!
+//! ```text
+//!   ff:ff:ff:ff:ff:ff │ source │ 8100 priority,VLAN │ 88b6 │ kind version count │ destination vlan │ … │ padding
+//! ```
 
 use fabric::{Mac, VlanId};
 
-use crate::layout::{PROBE_BYTES, PROBE_REPLY, PROBE_REQUEST, PROBE_TYPE, PROBE_WARNING};
+use crate::layout::{PROBE_BYTES, PROBE_FLOWS, PROBE_REPLY, PROBE_REQUEST, PROBE_TYPE, PROBE_WARNING};
 
 /// Bytes of a probe's frame, tag included: the least that Ethernet carries.
 pub const FRAME_BYTES: usize = 64;
 const HEADER_BYTES: usize = 18;
 const VERSION: u8 = 1;
+/// Most flows of an announcement.
+pub const FLOWS_MAX: usize = 16;
+const ANNOUNCED_BYTES: usize = 8;
+const TPID: u16 = 0x8100;
 /// Class of network control: switches that serve classes in order send probes past what waits.
 const PRIORITY: u16 = 7;
 
@@ -33,7 +43,7 @@ pub struct ProbeFields {
 }
 
 /// What the socket of the probes hears.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeMessage {
     /// A probe came back.
     Reply(ProbeFields),
@@ -44,6 +54,44 @@ pub enum ProbeMessage {
         /// The path's VLAN.
         vlan: VlanId,
     },
+    /// A host announces its long flows.
+    Flows {
+        /// The host.
+        from: Mac,
+        /// The destination and the VLAN of each.
+        flows: Vec<(Mac, VlanId)>,
+    },
+}
+
+/// The frame that announces long flows, `by` a VLAN; those beyond [`FLOWS_MAX`] are left out.
+pub fn announcement(own: Mac, by: VlanId, flows: &[(Mac, VlanId)]) -> Vec<u8> {
+    let count = flows.len().min(FLOWS_MAX) as u16;
+    let mut frame = [&Mac::BROADCAST.octets()[..], &own.octets(), &TPID.to_be_bytes()].concat();
+    frame.extend((PRIORITY << 13 | by.get()).to_be_bytes());
+    frame.extend(PROBE_TYPE.to_be_bytes());
+    frame.extend([PROBE_FLOWS, VERSION]);
+    frame.extend(count.to_be_bytes());
+    for (to, vlan) in flows.iter().take(FLOWS_MAX) {
+        frame.extend(to.octets());
+        frame.extend(vlan.get().to_be_bytes());
+    }
+    frame.resize(frame.len().max(FRAME_BYTES), 0);
+    frame
+}
+
+/// Reads an announcement behind its version.
+fn read_flows(from: Mac, body: &[u8]) -> Option<ProbeMessage> {
+    let count = usize::from(u16::from_be_bytes(body.get(..2)?.try_into().ok()?)).min(FLOWS_MAX);
+    let listed = body.get(2..2 + count * ANNOUNCED_BYTES)?.chunks_exact(ANNOUNCED_BYTES);
+    let flow = |bytes: &[u8]| {
+        let vlan = VlanId::new(u16::from_be_bytes([bytes[6], bytes[7]])).ok()?;
+        Some((mac_at(bytes, 0), vlan))
+    };
+    Some(ProbeMessage::Flows { from, flows: listed.map(flow).collect::<Option<_>>()? })
+}
+
+fn mac_at(bytes: &[u8], at: usize) -> Mac {
+    Mac::new(std::array::from_fn(|octet| bytes[at + octet]))
 }
 
 /// The frame of a request.
@@ -65,7 +113,7 @@ fn frame(own: Mac, target: Mac, by: VlanId, kind: u8, probe: &ProbeFields) -> [u
     };
     put(&target.octets());
     put(&own.octets());
-    put(&0x8100_u16.to_be_bytes());
+    put(&TPID.to_be_bytes());
     put(&(PRIORITY << 13 | by.get()).to_be_bytes());
     put(&PROBE_TYPE.to_be_bytes());
     put(&[kind, VERSION]);
@@ -77,11 +125,19 @@ fn frame(own: Mac, target: Mac, by: VlanId, kind: u8, probe: &ProbeFields) -> [u
     frame
 }
 
-/// Reads a frame whose tag was taken off. None for anything but replies and warnings for `own`.
+/// Reads a frame whose tag was taken off. None for anything but replies and warnings for `own`, and announcements of others.
 pub fn read(own: Mac, frame: &[u8]) -> Option<ProbeMessage> {
     let header = HEADER_BYTES - 4;
     let body = frame.get(header..header + PROBE_BYTES)?;
-    if frame[..6] != own.octets() || frame[12..14] != PROBE_TYPE.to_be_bytes() || body[1] != VERSION {
+    if frame[12..14] != PROBE_TYPE.to_be_bytes() || body[1] != VERSION {
+        return None;
+    }
+    let from = mac_at(frame, 6);
+    if body[0] == PROBE_FLOWS {
+        let is_of_another = mac_at(frame, 0) == Mac::BROADCAST && from != own;
+        return is_of_another.then(|| read_flows(from, &frame[header + 2..])).flatten();
+    }
+    if mac_at(frame, 0) != own {
         return None;
     }
     let word = |at: usize| u32::from_be_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]);
@@ -94,7 +150,7 @@ pub fn read(own: Mac, frame: &[u8]) -> Option<ProbeMessage> {
             session: word(12),
             sent_ns: u64::from(word(16)) << 32 | u64::from(word(20)),
         })),
-        PROBE_WARNING => Some(ProbeMessage::Warning { from: Mac::new(std::array::from_fn(|at| frame[6 + at])), vlan }),
+        PROBE_WARNING => Some(ProbeMessage::Warning { from, vlan }),
         _ => None,
     }
 }
@@ -118,6 +174,21 @@ mod tests {
         assert_eq!(read(Mac::local(1), &untagged[..30]), None);
         let asked = [&frame[..12], &frame[16..]].concat();
         assert_eq!(read(Mac::local(2), &asked), None, "a request is no reply");
+    }
+
+    #[test]
+    fn announced_flows_are_read_by_others() {
+        let vlan = |id| VlanId::new(id).expect("in range");
+        for count in [0, 1, FLOWS_MAX, FLOWS_MAX + 3] {
+            let flows: Vec<(Mac, VlanId)> = (0..count as u32).map(|to| (Mac::local(to), vlan(2 + to as u16))).collect();
+            let tagged = announcement(Mac::local(9), vlan(5), &flows);
+            let frame = [&tagged[..12], &tagged[16..]].concat();
+            let expect =
+                ProbeMessage::Flows { from: Mac::local(9), flows: flows.into_iter().take(FLOWS_MAX).collect() };
+            assert_eq!(read(Mac::local(1), &frame), Some(expect));
+            assert_eq!(read(Mac::local(9), &frame), None, "one's own");
+            assert_eq!(read(Mac::local(1), &frame[..16 + 4 * count]), None, "cut");
+        }
     }
 
     #[test]

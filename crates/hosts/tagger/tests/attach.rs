@@ -16,11 +16,14 @@ use std::{
 
 use fabric::{Mac, VlanId};
 use libbpf_rs::libbpf_sys as sys;
-use nix::sched::{CloneFlags, setns};
+use nix::{
+    sched::{CloneFlags, setns},
+    time::{ClockId, clock_gettime},
+};
 use tagger::{
-    Classes, Config, TaggerError, TaggingTable,
+    Classes, Config, Spread, TaggerError, TaggingTable,
     device::{self, Tagged},
-    layout::Event,
+    layout::{self, Event, PlacementRecord},
     table::Route,
 };
 
@@ -291,6 +294,59 @@ fn a_thousand_replacements_drop_and_reorder_nothing_of_others() {
     let counters = hosts.counters("a");
     assert!(counters.destinations[&Mac::local(2)].frames > u64::from(sent), "counters go on: {counters:?}");
     assert_eq!(counters.events.get(&Event::NoVlan), None, "{counters:?}");
+}
+
+#[test]
+fn a_flow_is_moved_during_a_pause_or_at_its_deadline() {
+    let Some(hosts) = Hosts::make() else { return };
+    hosts.attach_both();
+    assert!(hosts.ping(&["-c", "1", "10.9.0.2"]), "addresses are resolved before");
+    let ends_anew = Duration::from_nanos(layout::FLOW_ENDS_NS) + Duration::from_millis(50);
+    hosts.in_a(|| {
+        let mut placed = table(1);
+        let route = Route::spread([vlan(2), vlan(3)], Spread::Placed).expect("two VLANs");
+        placed.destinations.insert(Mac::local(2), route);
+        let tagged = device::attach("eth0", &placed, None).expect("attached");
+        let socket = UdpSocket::bind("10.9.0.1:5000").expect("a free port");
+        let send = || socket.send_to(&[0; 1000], "10.9.0.2:5000").map(drop).expect("a route");
+        // The stack sends by itself too, so the flow is the one with these bytes.
+        let bytes = |datagrams: u64| datagrams * 1042;
+        let flow = |datagrams: u64| {
+            let flows = tagged.flows().expect("readable").into_iter();
+            flows.filter(|(_, flow)| flow.bytes == bytes(datagrams)).collect::<Vec<_>>()
+        };
+        send();
+        let [(slot, first)] = flow(1)[..] else { panic!("{:?}", tagged.flows()) };
+        let other = 1 - first.choice;
+        let now_ns = || Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC).expect("a clock")).as_nanos() as u64;
+        let place = |choice: u32, latest_ns: u64| {
+            let placement = PlacementRecord { ordered_ns: now_ns(), latest_ns, choice, pause_us: 300_000 };
+            tagged.place(slot, &placement).expect("written");
+        };
+        place(other, u64::MAX);
+        send();
+        let [(_, second)] = flow(2)[..] else { panic!("{:?}", tagged.flows()) };
+        let has_paused = second.seen_ns - first.seen_ns > 300_000_000;
+        assert!(second.choice == first.choice || has_paused, "it has not paused: {first:?}, {second:?}");
+        thread::sleep(Duration::from_millis(350));
+        send();
+        assert_eq!(flow(3)[0].1.choice, other, "it has");
+        place(first.choice, now_ns());
+        send();
+        assert_eq!(flow(4)[0].1.choice, first.choice, "the deadline is over");
+        // What was asked of a flow that ended is not asked of the next one in its slot.
+        place(other, now_ns());
+        thread::sleep(ends_anew);
+        send();
+        let anew = tagged.flows().expect("readable").into_iter().find(|(known, _)| *known == slot).expect("used");
+        assert_eq!(anew.1.bytes, bytes(1));
+        assert!(anew.1.began_ns > first.began_ns);
+        let choice = anew.1.choice;
+        send();
+        assert_eq!(flow(2)[0].1.choice, choice, "no pause, no deadline");
+    });
+    let sent = hosts.counters("a").vlans;
+    assert!(sent[&vlan(2)].sent.frames > 0 && sent[&vlan(3)].sent.frames > 0, "{sent:?}");
 }
 
 fn vlan(id: u16) -> VlanId {

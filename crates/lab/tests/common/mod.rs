@@ -21,6 +21,7 @@ use lab::{
         daemon::{self, Notice},
         device::Tagged,
         health::Settings,
+        links::Links,
         paths::Paths,
     },
 };
@@ -282,7 +283,8 @@ pub fn lab_name(word: &str) -> String {
 pub fn watch(lab: &Lab, plan: &Plan, host: HostId, stop: &AtomicBool, tell: &mut (dyn FnMut(Notice) + Send)) {
     let work = || {
         let tagged = Tagged::open("eth0").expect("the lab attached it");
-        let base = lab::tagger::plan::table(plan, host, Spread::First).expect("hosts tag");
+        let base = tagged.table().expect("readable");
+        let places = base.destinations.values().any(|route| route.how() == Spread::Placed);
         let topology = &plan.topology;
         let hosts = topology
             .host_ids()
@@ -291,7 +293,9 @@ pub fn watch(lab: &Lab, plan: &Plan, host: HostId, stop: &AtomicBool, tell: &mut
         // Eight hosts share the processors of one, and other tests run beside them.
         let settings = Settings { silence_ns: 20_000_000, ..Settings::default() };
         let prepared = daemon::prepare(&tagged).expect("root may");
-        daemon::run(&prepared, &base, &paths, settings, &|| stop.load(Ordering::SeqCst), tell).expect("it watches");
+        let links = places.then(|| Links::of(plan));
+        daemon::run(&prepared, &base, &paths, settings, links, &|| stop.load(Ordering::SeqCst), tell)
+            .expect("it watches");
     };
     within(&lab.layout().hosts[host.index()].namespace, work).expect("a namespace");
 }

@@ -48,7 +48,7 @@ pub(crate) enum LabCommand {
         /// Nothing but cables: managed switches as they leave the factory, with spanning tree on.
         #[arg(long)]
         factory: bool,
-        /// How hosts that tag spread frames over the VLANs of a pair: first, port, flow, flowlet, flowlet=500us.
+        /// How hosts that tag spread frames over the VLANs of a pair: first, port, flow, flowlet, flowlet=500us, placed.
         #[arg(long, default_value = "first", value_name = "HOW", value_parser = spread)]
         spread: Spread,
     },

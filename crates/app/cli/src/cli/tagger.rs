@@ -26,7 +26,7 @@ pub(crate) enum TaggerCommand {
     Config {
         /// A plan whose hosts tag.
         plan: PathBuf,
-        /// How frames are spread over the VLANs of a pair: first, port, flow, flowlet, flowlet=500us.
+        /// How frames are spread over the VLANs of a pair: first, port, flow, flowlet, flowlet=500us, placed.
         #[arg(long, default_value = "first", value_name = "HOW", value_parser = spread)]
         spread: Spread,
         /// Frames leave in the class that their DSCP asks for, 0 to 5, instead of all in class 0.
@@ -99,7 +99,7 @@ pub(crate) struct TaggerSource {
     /// A plan whose hosts tag.
     #[arg(long, value_name = "PLAN")]
     pub(crate) plan: Option<PathBuf>,
-    /// With --plan: how frames are spread over the VLANs of a pair: first, port, flow, flowlet, flowlet=500us.
+    /// With --plan: how frames are spread over the VLANs of a pair: first, port, flow, flowlet, flowlet=500us, placed.
     #[arg(long, default_value = "first", value_name = "HOW", conflicts_with = "config", value_parser = spread)]
     pub(crate) spread: Spread,
     /// With --plan: frames leave in the class that their DSCP asks for, 0 to 5, instead of all in class 0.

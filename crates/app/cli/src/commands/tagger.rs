@@ -14,10 +14,11 @@ use fabric::{
     format::{plan::ReadMode, table::Table},
 };
 use tagger::{
-    Config, TaggingTable,
+    Config, Spread, TaggingTable,
     daemon::{self, Notice},
     device::{self, Tagged},
     health::{Settings, Verdict, Why},
+    links::Links,
     paths::Paths,
     plan::{self, PlanError},
 };
@@ -53,7 +54,7 @@ pub(super) fn run(args: &cli::Tagger, controller: &cli::Controller, output: Outp
             }
         }
         TaggerCommand::Attach { device, source, room, rto_min } => {
-            let (table, _) = tables(device, source)?;
+            let Tables { table, .. } = tables(device, source)?;
             let tagged = device::attach(device, &table, *room)?;
             rto_min.map_or(Ok(()), |floor_ms| retransmit_after(device, floor_ms))?;
             eprintln!("{device} tags: {} destinations, VLANs {}", table.destinations.len(), table.receive);
@@ -72,7 +73,7 @@ pub(super) fn run(args: &cli::Tagger, controller: &cli::Controller, output: Outp
         TaggerCommand::Run { device, source, room, probes, silence, rto_min, heartbeat } => {
             // Files of the controller's are read while they can be.
             let through = Through::of(controller)?;
-            let (table, paths) = tables(device, source)?;
+            let Tables { table, paths, links } = tables(device, source)?;
             let tagged = device::attach(device, &table, *room)?;
             retransmit_after(device, *rto_min)?;
             let interrupt = Interrupt::watch_in_order()?;
@@ -99,7 +100,7 @@ pub(super) fn run(args: &cli::Tagger, controller: &cli::Controller, output: Outp
                 if let Some(heartbeats) = &heartbeats {
                     scope.spawn(|| heartbeats.send(&stop));
                 }
-                let done = daemon::run(&prepared, &table, &paths, settings, &stop, &mut |notice| {
+                let done = daemon::run(&prepared, &table, &paths, settings, links, &stop, &mut |notice| {
                     if let Some(heartbeats) = &heartbeats {
                         heartbeats.note(&notice);
                     }
@@ -133,8 +134,14 @@ fn retransmit_after(device: &str, floor_ms: u32) -> Result<()> {
     Ok(())
 }
 
-/// The table of this host, and its paths.
-fn tables(device: &str, source: &TaggerSource) -> Result<(TaggingTable, Paths)> {
+/// A host's table, its paths, and where it places flows the links.
+struct Tables {
+    table: TaggingTable,
+    paths: Paths,
+    links: Option<Links>,
+}
+
+fn tables(device: &str, source: &TaggerSource) -> Result<Tables> {
     let strange = |name: &str, own: Mac| bad_input(format!("{name}: {device} is {own}, which is not listed there"));
     match (&source.config, &source.plan) {
         (Some(path), _) => {
@@ -143,7 +150,13 @@ fn tables(device: &str, source: &TaggerSource) -> Result<(TaggingTable, Paths)> 
             let own = device::address(device)?;
             let table = config.table(own).map_err(|own| strange(&name, own))?;
             let hosts = config.hosts.iter().map(|(mac, line)| (*mac, line.switch.as_deref()));
-            Ok((table, Paths::new(own, hosts, &config.vlans)))
+            if config.spread == Spread::Placed {
+                eprintln!(
+                    "note: {name} does not say which links a VLAN uses, so all flows stay in their first VLAN; to place flows: \
+                     tagger run --plan PLAN --spread placed"
+                );
+            }
+            Ok(Tables { table, paths: Paths::new(own, hosts, &config.vlans), links: None })
         }
         (None, Some(path)) => {
             let name = path.display().to_string();
@@ -165,7 +178,8 @@ fn tables(device: &str, source: &TaggerSource) -> Result<(TaggingTable, Paths)> 
                 table.receive.iter().map(|vlan| (vlan, plan::safe(&plan, vlan, host))).collect();
             let may = |to: Mac, vlan| safe[&vlan][topology.switch_of(number[&to]).index()];
             let paths = Paths::new(own, hosts, &table.receive).only_where(may);
-            Ok((table, paths))
+            let links = (source.spread == Spread::Placed).then(|| Links::of(&plan));
+            Ok(Tables { table, paths, links })
         }
         (None, None) => Err(bad_input("name a configuration (--config) or a plan (--plan)")),
     }

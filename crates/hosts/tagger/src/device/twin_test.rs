@@ -73,11 +73,12 @@ fn try_frames(mut random: Random, ifindex: i32, what: &str) -> Vec<&'static str>
         let what = format!("{what}, frame {number}: {frame:02x?}");
         let decision = {
             let Run { verdict, trace, frame: out, .. } = run(&object, "tagger_egress", ifindex, &frame);
-            let flowlets = object.maps().find(|map| map.name() == "tagger_flowlets").expect("a map of the object");
-            let decision = twin::egress(&table, &frame, |hash| {
+            let decision = twin::egress(&table, &frame, |spread, hash| {
+                let (name, at) = if spread == Spread::Placed { ("tagger_flows", 24) } else { ("tagger_flowlets", 8) };
+                let map = object.maps().find(|map| map.name() == name).expect("a map of the object");
                 let slot = hash % layout::FLOWLETS_MAX as u32;
-                let value = flowlets.lookup(&slot.to_ne_bytes(), MapFlags::ANY).expect("readable").expect("an array");
-                u32::from_ne_bytes([value[8], value[9], value[10], value[11]])
+                let value = map.lookup(&slot.to_ne_bytes(), MapFlags::ANY).expect("readable").expect("an array");
+                u32::from_ne_bytes([value[at], value[at + 1], value[at + 2], value[at + 3]])
             });
             let (expect_verdict, expect_trace) = match decision {
                 Egress::Tag { vlan, class, .. } => (UNSPEC, TRACE_TAG | u32::from(class) << 13 | u32::from(vlan.get())),
@@ -180,6 +181,7 @@ fn random_table(random: &mut Random) -> TaggingTable {
             Spread::Flow,
             Spread::Flowlet { gap_us: 10 },
             Spread::Flowlet { gap_us: 1_000_000 },
+            Spread::Placed,
         ];
         let spread = spreads[random.below(spreads.len())];
         let choices: Vec<VlanId> = (0..1 + random.below(8)).map(|at| vlan(2 + at)).collect();
@@ -254,7 +256,7 @@ fn random_frame(random: &mut Random) -> Vec<u8> {
         }
         4 => {
             frame.extend(PROBE_TYPE.to_be_bytes());
-            frame.push(pick[1] % 3);
+            frame.push(pick[1] % 6);
             frame.extend(&body[..45]);
         }
         _ => {
