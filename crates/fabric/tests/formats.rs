@@ -1,6 +1,11 @@
 //! Every text format against samples of the real thing, against its own writer, and against nonsense.
 
-use std::{collections::BTreeSet, fs, net::IpAddr, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    net::IpAddr,
+    path::PathBuf,
+};
 
 use fabric::{
     Guid, LagNumber, LinkId, Mac, SwitchId, SwitchIdentity, SwitchSpec, Topology, TopologyBuilder,
@@ -509,7 +514,7 @@ fn nonsense() -> impl Strategy<Value = String> {
     ]
 }
 
-/// What must survive an export: everything but the order of ports.
+/// What must survive an export: everything but the order of ports and of groups.
 fn cabling(topology: &Topology) -> impl PartialEq + std::fmt::Debug + use<> {
     let switches: Vec<_> = (topology.switches().iter())
         .map(|switch| (switch.name.clone(), switch.model.name.clone(), switch.mgmt))
@@ -519,7 +524,13 @@ fn cabling(topology: &Topology) -> impl PartialEq + std::fmt::Debug + use<> {
     let hosts: Vec<_> = (topology.hosts().iter())
         .map(|host| (host.name.clone(), host.mac, topology.port_label(host.port), host.rate_bps, host.address))
         .collect();
-    (switches, links, hosts)
+    let groups: BTreeMap<_, _> = (topology.groups().iter())
+        .map(|group| {
+            let links: BTreeSet<_> = group.links.iter().map(|link| topology.link_label(*link)).collect();
+            (group.name.clone(), (group.switches.clone(), links))
+        })
+        .collect();
+    (switches, links, hosts, groups)
 }
 
 /// Names that other readers of YAML, DOT and XML would stumble over, and plain ones.

@@ -407,15 +407,19 @@ fn words_of(line: &str) -> Vec<String> {
 /// Writes a plan of the ring.
 fn plan(path: &Path, options: &[String]) {
     let is_learning = options.contains(&"--learned".to_owned());
-    let text = if is_learning { learning_ring() } else { ring() };
+    let mut text = if is_learning { learning_ring() } else { ring() };
+    for group in options.chunks(2).filter(|pair| pair[0] == "--group") {
+        text.push_str(&format!("groups:\n  {}\n", group[1]));
+    }
     let topology = parse_native("ring.yaml", &text).expect("a topology");
     let mut policy = Policy { flow_control: FlowControl::None, ..Policy::default() };
     for pair in options.chunks(2) {
         match (pair[0].as_str(), pair[1].as_str()) {
             // Of the hosts h1 and h3.
-            ("--learned", "addresses") => {}
+            ("--learned", "addresses") | ("--group", _) => {}
             ("--resilience", "1") => policy.resilience = Resilience::OneLink,
             ("--resilience", "switch") => policy.resilience = Resilience::OneSwitch,
+            ("--resilience", "group") => policy.resilience = Resilience::OneGroup,
             ("--vlans", from) => {
                 let first = VlanId::new(from.parse().expect("a number")).expect("a VLAN");
                 policy.vlans = VlanPool { first, ..policy.vlans.clone() };
@@ -541,6 +545,7 @@ scenarios!(
     backup,
     bad_configuration,
     clock_jump,
+    dead_group,
     dead_switch,
     dead_switch_answered,
     dead_switch_returns,

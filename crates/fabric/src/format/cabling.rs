@@ -20,8 +20,8 @@ use std::{
 };
 
 use crate::{
-    DEFAULT_RATE_BPS, Fault, Guid, Host, LagNumber, Mac, NAME_BYTES_MAX, PortId, StandbyEdge, SwitchId, SwitchSpec,
-    Topology, TopologyBuilder,
+    Attachment, DEFAULT_RATE_BPS, Fault, Group, Guid, Host, LagNumber, LinkId, Mac, NAME_BYTES_MAX, PortId,
+    StandbyEdge, SwitchId, SwitchSpec, Topology, TopologyBuilder,
     format::{
         diagnostic::{Diagnostics, TextPosition},
         import_options::ImportOptions,
@@ -68,6 +68,8 @@ pub(crate) struct Device<'a> {
     pub is_edge: bool,
     /// Whether it is an edge port on standby.
     pub is_standby_edge: bool,
+    /// The groups that a switch is in.
+    pub groups: Vec<String>,
 }
 
 /// The keys of [`host_facts`].
@@ -85,6 +87,24 @@ pub(crate) fn host_facts(topology: &Topology, host: &Host) -> Vec<(&'static str,
     let kind = host.edge.then(|| ("kind", "edge".to_owned()));
     let learned = host.learned_max.map(|most| ("learned", most.to_string()));
     machine.into_iter().chain(rail).chain(weight).chain(macs).chain(bond).chain(kind).chain(learned).collect()
+}
+
+/// The groups of a switch or of a link, as formats without words of their own for it say it: names, separated by spaces.
+pub(crate) fn groups_text<'t>(topology: &'t Topology, is_member: impl Fn(&'t Group) -> bool) -> Option<String> {
+    let groups = topology.groups().iter().filter(|group| is_member(group));
+    let names: Vec<&str> = groups.map(|group| group.name.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(" "))
+}
+
+/// The groups of the link that a cable at this port is of.
+pub(crate) fn groups_of_cable(topology: &Topology, port: PortId) -> Option<String> {
+    let Attachment::Link(link) = topology.port(topology.logical_port(port)).attachment else { return None };
+    groups_text(topology, |group| group.links.contains(&link))
+}
+
+/// Reads [`groups_text`].
+pub(crate) fn read_groups(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
 }
 
 /// The kind of an edge port on standby.
@@ -118,6 +138,7 @@ impl<'a> Device<'a> {
             bond: None,
             is_edge: false,
             is_standby_edge: false,
+            groups: Vec::new(),
         }
     }
 
@@ -190,6 +211,8 @@ pub(crate) struct Cable<'a> {
     pub rate_bps: Option<u64>,
     /// The LAG that it is a cable of.
     pub bundle: Option<Bundle>,
+    /// The groups that it is in, if it joins two switches.
+    pub groups: Vec<String>,
     pub site: TextPosition<'a>,
 }
 
@@ -300,7 +323,7 @@ fn cable_of<'a>(sighting: &Sighting<'a>, back: Option<&Sighting<'a>>) -> Cable<'
     let far_site = back.map_or(sighting.site, |back| back.site);
     let far = end(&sighting.far, sighting.macs[1].or(back.and_then(|back| back.macs[0])), far_site);
     let rate_bps = sighting.rate_bps.or(back.and_then(|back| back.rate_bps));
-    Cable { ends: [near, far], rate_bps, bundle: None, site: sighting.site }
+    Cable { ends: [near, far], rate_bps, bundle: None, groups: Vec::new(), site: sighting.site }
 }
 
 impl<'a> Cabling<'a> {
@@ -341,6 +364,12 @@ impl<'a> Cabling<'a> {
                 diagnostics.push(device.site.fault(&fault));
             }
         }
+        let mut groups = Groups::default();
+        for (device, switch) in self.devices.iter().zip(&switches) {
+            for switch in switch.iter() {
+                device.groups.iter().for_each(|group| groups.of(group, device.site).0.push(*switch));
+            }
+        }
         let mut joined: Vec<usize> = (0..self.devices.len()).collect();
         let mut host_cables: Vec<Vec<HostCable<'_>>> = vec![Vec::new(); self.devices.len()];
         let mut bundled = BTreeSet::new();
@@ -363,8 +392,9 @@ impl<'a> Cabling<'a> {
                     let [x, y] = plugs.each_ref().map(|ends| plug_all(&mut builder, &switches, ends, diagnostics));
                     let (Some(x), Some(y)) = (x, y) else { continue };
                     let rate_bps = plugs[0].len() as u64 * cable.rate_bps.unwrap_or(DEFAULT_RATE_BPS);
-                    if let Err(fault) = builder.add_link(x, y, rate_bps) {
-                        diagnostics.push(cable.site.fault(&fault));
+                    match builder.add_link(x, y, rate_bps) {
+                        Ok(link) => cable.groups.iter().for_each(|group| groups.of(group, cable.site).1.push(link)),
+                        Err(fault) => diagnostics.push(cable.site.fault(&fault)),
                     }
                 }
                 (first, _) => {
@@ -378,6 +408,7 @@ impl<'a> Cabling<'a> {
         let host_indices = (0..self.devices.len()).filter(|index| roles[*index] == Role::Host);
         let hosts: Vec<_> = host_indices.map(|index| (&self.devices[index], host_cables[index].as_slice())).collect();
         add_hosts(&mut builder, &hosts, diagnostics);
+        groups.add(&mut builder, diagnostics);
         warn_of_leaves(&self, &roles, start, diagnostics);
         match builder.finish() {
             Ok(topology) => Some(topology),
@@ -411,6 +442,38 @@ impl<'a> Cabling<'a> {
             }
             fresh
         });
+    }
+}
+
+/// Groups, in the order in which the file first names them.
+#[derive(Default)]
+struct Groups<'a> {
+    /// The name, where it is first named, and the members.
+    all: Vec<(String, TextPosition<'a>, GroupMembers)>,
+    by_name: BTreeMap<String, usize>,
+}
+
+type GroupMembers = (Vec<SwitchId>, Vec<LinkId>);
+
+impl<'a> Groups<'a> {
+    fn of(&mut self, name: &str, site: TextPosition<'a>) -> &mut GroupMembers {
+        let next = self.all.len();
+        let at = *self.by_name.entry(name.to_owned()).or_insert(next);
+        if at == next {
+            self.all.push((name.to_owned(), site, GroupMembers::default()));
+        }
+        &mut self.all[at].2
+    }
+
+    fn add(self, builder: &mut TopologyBuilder, diagnostics: &mut Diagnostics) {
+        for (name, site, (switches, links)) in self.all {
+            if let Err(fault) = builder.add_group(&name, &switches, &links) {
+                diagnostics.push(site.fault(&fault));
+                if matches!(fault, Fault::TooMany { .. }) {
+                    return;
+                }
+            }
+        }
     }
 }
 

@@ -15,7 +15,7 @@
 //! it is a switch. A pattern
 //! of [`ImportOptions`] goes before that rule, and the label `espalier-role: switch` (or `host`), which exports carry,
 //! before both. A node's kind may come from its group or from `defaults`. Further labels that are read and written
-//! are `espalier-model`, `-mgmt`, `-mac`, `-address` and `-name` on nodes and `espalier-rate` on links. Cables to
+//! are `espalier-model`, `-mgmt`, `-mac`, `-address`, `-groups` and `-name` on nodes, and `espalier-rate` and `-groups` on links. Cables to
 //! `host`, `mgmt-net`, `macvlan` and `dummy` leave the lab and are left out.
 //!
 //! Source: containerlab's manual, "Topology definition" and "Nodes and links" (containerlab.dev).
@@ -25,7 +25,10 @@ use std::{collections::BTreeMap, fmt::Write as _, str::FromStr};
 use crate::{
     DEFAULT_RATE_BPS, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, Role, distinct_names, host_facts, standby_edge_facts},
+        cabling::{
+            Cable, Cabling, Device, End, Role, distinct_names, groups_of_cable, groups_text, host_facts, read_groups,
+            standby_edge_facts,
+        },
         diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
         node::{Node, Value},
@@ -104,12 +107,14 @@ pub fn write_containerlab(topology: &Topology) -> String {
     let mut node = |name: &str, labels: Vec<String>| {
         let _ = writeln!(text, "    {}: {{kind: linux, labels: {{{}}}}}", quote(name), labels.join(", "));
     };
-    for (switch, name) in topology.switches().iter().zip(&switches) {
+    for ((id, switch), name) in topology.switch_ids().zip(topology.switches()).zip(&switches) {
         let mut labels = vec!["espalier-role: switch".to_owned()];
         if switch.model.name != "generic" {
             labels.push(format!("espalier-model: {}", quote(&switch.model.name)));
         }
         labels.extend(switch.mgmt.map(|mgmt| format!("espalier-mgmt: \"{mgmt}\"")));
+        let groups = groups_text(topology, |group| group.switches.contains(&id));
+        labels.extend(groups.map(|groups| format!("espalier-groups: {}", double_quote(&groups))));
         node(name, labels);
     }
     for (host, name) in topology.hosts().iter().zip(&hosts) {
@@ -133,19 +138,25 @@ pub fn write_containerlab(topology: &Topology) -> String {
         labels.extend(facts.into_iter().map(|(key, fact)| format!("espalier-{key}: {}", double_quote(&fact))));
         node(name, labels);
     }
-    let links =
-        topology.switch_cables().map(|(a, b, rate_bps)| (topology.port_label(a), topology.port_label(b), rate_bps));
-    let rim = topology.host_cables().map(|(port, host, number, rate_bps)| {
-        (topology.port_label(port), format!("{}:eth{}", hosts[host.index()], number + 1), rate_bps)
+    let links = topology.switch_cables().map(|(a, b, rate_bps)| {
+        (topology.port_label(a), topology.port_label(b), rate_bps, groups_of_cable(topology, a))
     });
-    let standby = edges.map(|(edge, name)| (topology.port_label(edge.port), format!("{name}:eth1"), edge.rate_bps));
-    for (index, (a, b, rate_bps)) in links.chain(rim).chain(standby).enumerate() {
+    let rim = topology.host_cables().map(|(port, host, number, rate_bps)| {
+        (topology.port_label(port), format!("{}:eth{}", hosts[host.index()], number + 1), rate_bps, None)
+    });
+    let standby =
+        edges.map(|(edge, name)| (topology.port_label(edge.port), format!("{name}:eth1"), edge.rate_bps, None));
+    for (index, (a, b, rate_bps, groups)) in links.chain(rim).chain(standby).enumerate() {
         if index == 0 {
             text.push_str("  links:\n");
         }
         let _ = writeln!(text, "    - endpoints: [{}, {}]", double_quote(&a), double_quote(&b));
-        if rate_bps != DEFAULT_RATE_BPS {
-            let _ = writeln!(text, "      labels: {{espalier-rate: {}}}", double_quote(&format_rate(rate_bps)));
+        let rate = (rate_bps != DEFAULT_RATE_BPS).then(|| ("rate", format_rate(rate_bps)));
+        let labels = rate.into_iter().chain(groups.map(|groups| ("groups", groups)));
+        let labels: Vec<String> =
+            labels.map(|(key, value)| format!("espalier-{key}: {}", double_quote(&value))).collect();
+        if !labels.is_empty() {
+            let _ = writeln!(text, "      labels: {{{}}}", labels.join(", "));
         }
     }
     text
@@ -201,6 +212,7 @@ impl<'a> Reader<'a, '_> {
                 },
                 "espalier-model" => device.model = Some(text.to_owned()),
                 "espalier-name" => device.name = text.to_owned(),
+                "espalier-groups" => device.groups = read_groups(text),
                 "espalier-mac" => device.mac = self.parsed(value, text, "an Ethernet address"),
                 "espalier-mgmt" => device.mgmt = self.parsed(value, text, "an IP address"),
                 "espalier-address" => device.address = self.parsed(value, text, "an IP address"),
@@ -233,14 +245,16 @@ impl<'a> Reader<'a, '_> {
             };
             let site = self.at(first);
             let (a, b) = (self.end(first), self.end(second));
-            let rate = link.get("labels").and_then(|labels| labels.get("espalier-rate"));
+            let label = |key: &str| link.get("labels").and_then(|labels| labels.get(key));
+            let rate = label("espalier-rate");
+            let groups = label("espalier-groups").and_then(|groups| groups.text()).map(read_groups).unwrap_or_default();
             let rate_bps = rate.and_then(|rate| {
                 parse_rate(rate.text().unwrap_or_default())
                     .map_err(|error| self.diagnostics.push(self.source.at(rate.place).error(error.to_string())))
                     .ok()
             });
             if let (Some(a), Some(b)) = (a, b) {
-                self.cabling.cables.push(Cable { ends: [a, b], rate_bps, bundle: None, site });
+                self.cabling.cables.push(Cable { ends: [a, b], rate_bps, bundle: None, groups, site });
             }
         }
     }

@@ -11,8 +11,8 @@
 //! The grammar is DOT's own: comments, quoted and bare identifiers, attributes, ports, chains `a:1 -- b:2`, subgraphs
 //! (their statements count as if they stood outside). A device is a host if an attribute says so (`role`, `function`
 //! or `type` is `host` or `server`, or there is a `mac`), or a pattern of [`ImportOptions`]. Known attributes of
-//! devices are `model`, `mgmt`, `mac`, `address` and `name`; of cables `rate`, and `left_mac` and `right_mac`, which
-//! topology converters use. Others are passed over.
+//! devices are `model`, `mgmt`, `mac`, `address`, `groups` and `name`; of cables `rate`, `groups`, and `left_mac` and
+//! `right_mac`, which topology converters use. Others are passed over.
 //!
 //! Source: the DOT language, graphviz.org; `ptmd(8)`.
 
@@ -21,7 +21,10 @@ use std::{collections::BTreeMap, fmt::Write as _, net::IpAddr};
 use crate::{
     DEFAULT_RATE_BPS, Mac, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, Role, distinct_names, host_facts, standby_edge_facts},
+        cabling::{
+            Cable, Cabling, Device, End, Role, distinct_names, groups_of_cable, groups_text, host_facts, read_groups,
+            standby_edge_facts,
+        },
         diagnostic::{Diagnostic, Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
     },
@@ -55,13 +58,16 @@ pub(crate) fn read<'a>(
 pub fn write_dot(topology: &Topology) -> String {
     let (switches, hosts) = distinct_names(topology);
     let mut text = String::from("graph fabric {\n");
-    for (switch, name) in topology.switches().iter().zip(&switches) {
+    for ((id, switch), name) in topology.switch_ids().zip(topology.switches()).zip(&switches) {
         let _ = write!(text, "  {} [role=\"switch\"", dot_quote(name));
         if switch.model.name != "generic" {
             let _ = write!(text, ", model={}", dot_quote(&switch.model.name));
         }
         if let Some(mgmt) = switch.mgmt {
             let _ = write!(text, ", mgmt=\"{mgmt}\"");
+        }
+        if let Some(groups) = groups_text(topology, |group| group.switches.contains(&id)) {
+            let _ = write!(text, ", groups={}", dot_quote(&groups));
         }
         text.push_str("];\n");
     }
@@ -96,15 +102,20 @@ pub fn write_dot(topology: &Topology) -> String {
         let port = topology.port(port);
         format!("{}:{}", dot_quote(&topology.switch(port.switch).name), dot_quote(&port.name))
     };
-    let cables = topology.switch_cables().map(|(a, b, rate_bps)| (end(a), end(b), rate_bps));
+    let cables = topology.switch_cables();
+    let cables = cables.map(|(a, b, rate_bps)| (end(a), end(b), rate_bps, groups_of_cable(topology, a)));
     let rim = topology.host_cables().map(|(port, host, number, rate_bps)| {
-        (end(port), format!("{}:\"eth{number}\"", dot_quote(&hosts[host.index()])), rate_bps)
+        (end(port), format!("{}:\"eth{number}\"", dot_quote(&hosts[host.index()])), rate_bps, None)
     });
-    let standby = edges.map(|(edge, name)| (end(edge.port), format!("{}:\"eth0\"", dot_quote(name)), edge.rate_bps));
-    for (a, b, rate_bps) in cables.chain(rim).chain(standby) {
+    let standby =
+        edges.map(|(edge, name)| (end(edge.port), format!("{}:\"eth0\"", dot_quote(name)), edge.rate_bps, None));
+    for (a, b, rate_bps, groups) in cables.chain(rim).chain(standby) {
         let _ = write!(text, "  {a} -- {b}");
-        if rate_bps != DEFAULT_RATE_BPS {
-            let _ = write!(text, " [rate=\"{}\"]", format_rate(rate_bps));
+        let rate = (rate_bps != DEFAULT_RATE_BPS).then(|| format!("rate=\"{}\"", format_rate(rate_bps)));
+        let groups = groups.map(|groups| format!("groups={}", dot_quote(&groups)));
+        let attributes: Vec<String> = rate.into_iter().chain(groups).collect();
+        if !attributes.is_empty() {
+            let _ = write!(text, " [{}]", attributes.join(", "));
         }
         text.push_str(";\n");
     }
@@ -448,6 +459,7 @@ impl<'a> Parser<'a, '_> {
                 "model" => device.model = Some(text.to_owned()),
                 "name" => device.name = text.to_owned(),
                 "mgmt" | "mgmt_ip" => device.mgmt = parsed::<IpAddr>(value, "an IP address", self.diagnostics),
+                "groups" => device.groups = read_groups(text),
                 "address" => device.address = parsed::<IpAddr>(value, "an IP address", self.diagnostics),
                 key => {
                     if let Err(wrong) = device.take_host_fact(key, text) {
@@ -461,8 +473,10 @@ impl<'a> Parser<'a, '_> {
     fn add_cable(&mut self, a: &NodeId<'a>, b: &NodeId<'a>, attributes: &Attributes<'a>) {
         let mut macs = [None, None];
         let mut rate_bps = None;
+        let mut groups = Vec::new();
         for (key, value) in attributes {
             match key.text.as_str() {
+                "groups" => groups = read_groups(&value.text),
                 "rate" => {
                     rate_bps = parse_rate(&value.text)
                         .map_err(|error| self.diagnostics.push(value.site.error(error.to_string())))
@@ -478,7 +492,7 @@ impl<'a> Parser<'a, '_> {
         let end = if last.line == site.place.line { last.column + last.width } else { 0 };
         let site = site.within(0, end.saturating_sub(site.place.column).max(site.place.width));
         let ends = [self.end(a, left), self.end(b, right)];
-        self.cabling.cables.push(Cable { ends, rate_bps, bundle: None, site });
+        self.cabling.cables.push(Cable { ends, rate_bps, bundle: None, groups, site });
     }
 
     fn end(&mut self, node: &NodeId<'a>, mac: Option<Mac>) -> End<'a> {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Data are known by their keys' `attr.name`: `name` (else `label`, else the node's id), `role`, `model`, `mgmt`,
-//! `mac` and `address` of nodes; `source_port`, `target_port` and `rate` of edges; GraphML's own `sourceport` and
+//! `mac`, `address` and `groups` of nodes; `source_port`, `target_port`, `rate` and `groups` of edges; GraphML's own `sourceport` and
 //! `targetport` count as well. A node is a host if its role says so, if it has a `mac`, or by a pattern of
 //! [`ImportOptions`]. Graphs from collections name no ports: theirs are numbered in order, with a warning.
 //!
@@ -21,9 +21,12 @@ use quick_xml::{
 };
 
 use crate::{
-    DEFAULT_RATE_BPS, Mac, Topology,
+    DEFAULT_RATE_BPS, Mac, SwitchId, Topology,
     format::{
-        cabling::{Cable, Cabling, Device, End, HOST_FACTS, Role, host_facts, standby_edge_facts, usable_name},
+        cabling::{
+            Cable, Cabling, Device, End, HOST_FACTS, Role, groups_of_cable, groups_text, host_facts, read_groups,
+            standby_edge_facts, usable_name,
+        },
         diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         import_options::ImportOptions,
     },
@@ -63,6 +66,7 @@ pub(crate) fn read<'a>(
         device.mgmt = parsed::<IpAddr>(item, "mgmt", "an IP address", diagnostics);
         device.address = parsed::<IpAddr>(item, "address", "an IP address", diagnostics);
         device.model = item.get("model").map(str::to_owned);
+        device.groups = item.get("groups").map(read_groups).unwrap_or_default();
         device.stated = match item.get("role") {
             Some("host" | "server") => Some(Role::Host),
             Some("switch") => Some(Role::Switch),
@@ -98,7 +102,8 @@ pub(crate) fn read<'a>(
         };
         let ends = (end("source", ["source_port", "sourceport"]), end("target", ["target_port", "targetport"]));
         if let (Some(a), Some(b)) = ends {
-            cabling.cables.push(Cable { ends: [a, b], rate_bps, bundle: None, site: item.site });
+            let groups = item.get("groups").map(read_groups).unwrap_or_default();
+            cabling.cables.push(Cable { ends: [a, b], rate_bps, bundle: None, groups, site: item.site });
         }
     }
     if let Some(site) = numberless {
@@ -129,6 +134,7 @@ pub fn write_graphml(topology: &Topology) -> String {
             ("role", Some("switch".to_owned())),
             ("model", model),
             ("mgmt", mgmt),
+            ("groups", groups_text(topology, |group| group.switches.contains(&SwitchId::new(index)))),
         ];
         let _ = writeln!(text, "    <node id=\"s{index}\">{}</node>", data_elements(&data));
     }
@@ -152,16 +158,17 @@ pub fn write_graphml(topology: &Topology) -> String {
         let port = topology.port(port);
         (format!("s{}", port.switch.index()), port.name.clone())
     };
-    let links = topology.switch_cables().map(|(a, b, rate_bps)| (end(a), end(b), rate_bps));
+    let links = topology.switch_cables();
+    let links = links.map(|(a, b, rate_bps)| (end(a), end(b), rate_bps, groups_of_cable(topology, a)));
     let rim = topology.host_cables().map(|(port, host, number, rate_bps)| {
-        (end(port), (format!("h{}", host.index()), format!("eth{number}")), rate_bps)
+        (end(port), (format!("h{}", host.index()), format!("eth{number}")), rate_bps, None)
     });
     let standby = topology.standby_edges().iter().enumerate();
     let standby =
-        standby.map(|(index, edge)| (end(edge.port), (format!("e{index}"), "eth0".to_owned()), edge.rate_bps));
-    for ((a, a_port), (b, b_port), rate_bps) in links.chain(rim).chain(standby) {
+        standby.map(|(index, edge)| (end(edge.port), (format!("e{index}"), "eth0".to_owned()), edge.rate_bps, None));
+    for ((a, a_port), (b, b_port), rate_bps, groups) in links.chain(rim).chain(standby) {
         let rate = (rate_bps != DEFAULT_RATE_BPS).then(|| format_rate(rate_bps));
-        let data = [("source_port", Some(a_port)), ("target_port", Some(b_port)), ("rate", rate)];
+        let data = [("source_port", Some(a_port)), ("target_port", Some(b_port)), ("rate", rate), ("groups", groups)];
         let _ = writeln!(text, "    <edge source=\"{a}\" target=\"{b}\">{}</edge>", data_elements(&data));
     }
     text.push_str("  </graph>\n</graphml>\n");

@@ -146,9 +146,6 @@ fn export_topology(topology: &Topology, args: &cli::Export) -> Result<()> {
             known.join(", ")
         ))
     })?;
-    if format != Format::Native && !topology.groups().is_empty() {
-        eprintln!("groups are left out: {}; --to native keeps them", topology.groups().len());
-    }
     write_file(&args.output, |out| out.write_all(text.as_bytes()))
 }
 

@@ -275,6 +275,7 @@ impl<'r, 'a> Site<'r, 'a> {
             ends: [end(number, 0, edge), end(number, 1, edge)],
             rate_bps: edge.ends.iter().filter_map(rate_bps).min(),
             bundle: bundles[number].map(|number| Bundle { number, lags: edge.ends.each_ref().map(lag_number) }),
+            groups: Vec::new(),
             site: edge.site,
         };
         Cabling { cables: edges.iter().enumerate().map(cable).collect(), devices }
