@@ -635,7 +635,11 @@ impl TopologyBuilder {
                 self.set_active(added);
             }
             (self.hosts[added.index()].rail, self.hosts[added.index()].weight) = (host.rail, host.weight);
-            host.learned_max.map_or(Ok(()), |most| self.set_learned(added, most))?;
+            match host.learned_max {
+                // All that it may learn is among its further addresses.
+                Some(0) => self.hosts[added.index()].learned_max = Some(0),
+                most => most.map_or(Ok(()), |most| self.set_learned(added, most))?,
+            }
             host.guid.map_or(Ok(()), |guid| self.set_host_guid(added, guid))?;
         }
         Ok(())

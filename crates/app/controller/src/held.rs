@@ -42,6 +42,20 @@ pub enum Disagreement {
 pub(crate) struct Attended {
     pub(crate) device: Device<UdpLink>,
     pub(crate) entries: Entries,
+    /// How often the switch had started when they were read.
+    starts: u32,
+}
+
+impl Attended {
+    pub(crate) fn new(device: Device<UdpLink>, entries: Entries) -> Self {
+        let starts = device.starts();
+        Self { device, entries, starts }
+    }
+
+    /// Whether the switch was seen to start anew since its entries were read: it holds those that it had saved.
+    pub(crate) fn has_restarted(&self) -> bool {
+        self.device.starts() != self.starts
+    }
 }
 
 /// A switch and what was read from it.
@@ -62,6 +76,16 @@ impl Changing {
         let learns = topology.learning_hosts().next().is_some();
         let owned = learns.then(|| topology.all_owners().into_keys().collect());
         Self { of_bonds: bond_addresses(topology), owned }
+    }
+
+    /// Whether there are no such addresses.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.of_bonds.is_empty() && self.owned.is_none()
+    }
+
+    /// Whether its entries change while a plan runs.
+    pub(crate) fn includes(&self, mac: Mac) -> bool {
+        self.is_of_bond(mac) || self.is_learned(mac)
     }
 
     /// Whether it is the address of a bond.
@@ -119,7 +143,7 @@ pub(crate) fn agree(plan: &Plan, found: Vec<Found>) -> Result<(Mark, Vec<Attende
     let (readings, devices): (Vec<Reading>, Vec<Device<UdpLink>>) =
         found.into_iter().map(|Found { device, reading }| (reading, device)).unzip();
     let (mark, entries) = agreement(plan, readings)?;
-    Ok((mark, devices.into_iter().zip(entries).map(|(device, entries)| Attended { device, entries }).collect()))
+    Ok((mark, devices.into_iter().zip(entries).map(|(device, entries)| Attended::new(device, entries)).collect()))
 }
 
 /// The deployment tag of all switches, if each holds the plan except for what changes while the plan runs; and the entries of those
@@ -132,7 +156,7 @@ pub(crate) fn agree(plan: &Plan, found: Vec<Found>) -> Result<(Mark, Vec<Attende
 /// If there is no switch.
 pub fn agreement(plan: &Plan, readings: Vec<Reading>) -> Result<(Mark, Vec<Entries>), Disagreement> {
     let (goals, changing) = (goals(plan), Changing::of(&plan.topology));
-    let changes = |mac: Mac| changing.is_of_bond(mac) || changing.is_learned(mac);
+    let changes = |mac: Mac| changing.includes(mac);
     let mut mark: Option<(SwitchId, Mark)> = None;
     let mut all = Vec::new();
     for (switch, mut reading) in plan.topology.switch_ids().zip(readings) {

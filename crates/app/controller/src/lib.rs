@@ -35,7 +35,10 @@ mod store;
 mod token;
 mod words;
 
-pub use addresses::{AddressesEvent, AddressesMode, AddressesRequest, AddressesResult, Remember, keep_addresses};
+pub use addresses::{
+    AddressOrder, AddressStep, AddressesEvent, AddressesMode, AddressesRequest, AddressesResult, Remember,
+    keep_addresses, note_edits,
+};
 pub use connect::{ConnectOptions, Fabric};
 pub use credentials::read_keyring;
 pub use deploy::{
@@ -50,8 +53,8 @@ pub use number::fresh_number;
 pub use observe::{Observation, Observations, Replaced, observe, observe_switch, write_observations};
 pub use parallel::at_once;
 pub use reached::{Commands, Connected, Reached};
-pub use standby::{DesiredState, Report, StandbyEvent, StandbyRequest, StandbyResult, Tracker, stand_by};
-pub use status::{LinkLoad, Monitor, StatusReport};
+pub use standby::{AtEnd, DesiredState, Report, StandbyEvent, StandbyRequest, StandbyResult, Tracker, stand_by};
+pub use status::{Expected, LinkLoad, Monitor, StatusReport};
 pub use store::{FolderStore, MemoryStore, Store};
 pub use token::CancellationToken;
 pub use words::{Words, moved_words, port_words};

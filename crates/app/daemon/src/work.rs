@@ -15,8 +15,9 @@ use std::{
 };
 
 use controller::{
-    AddressesMode, AddressesRequest, CancellationToken, ConnectOptions, DeployEvent, DeployRequest, DeployResult,
-    Error, Fabric, Monitor, StandbyEvent, StandbyRequest, Start, Store as _, Trial, Unconfirmable, Words, deploy,
+    AddressesMode, AddressesRequest, AtEnd, CancellationToken, ConnectOptions, DeployEvent, DeployRequest,
+    DeployResult, Error, Fabric, Monitor, StandbyEvent, StandbyRequest, Start, Store as _, Trial, Unconfirmable, Words,
+    deploy,
     deploy_words::{DeployEnd, DeployLines, WayOn, end_words},
     keep_addresses, stand_by,
 };
@@ -231,7 +232,9 @@ fn answer(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationTok
     let hints = watch.traps.map(|_| Mutex::new(manager.hints()));
     while !token.is_cancelled() {
         let past = past_failures(manager, Some(plan));
-        let request = StandbyRequest { plan, interval, hold, past: &past, drain: DRAIN, hints: hints.as_ref() };
+        // A daemon that is started again finds every switch as it left it.
+        let (hints, at_end) = (hints.as_ref(), AtEnd::Keep);
+        let request = StandbyRequest { plan, interval, hold, past: &past, drain: DRAIN, hints, at_end };
         let result = stand_by(&request, (&reach.keyring, &reach.options), token, &mut |event| {
             let kept = match &event {
                 StandbyEvent::Notice(notice) => manager.noticed(plan, notice),

@@ -15,8 +15,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use fabric::{HostId, LinkId, Mac, Plan, SwitchId, Topology};
-use switch_model::{Entries, SwitchConfig};
+use fabric::{FdbEntry, HostId, LinkId, Mac, Plan, SwitchId, Topology};
+use switch_model::{Entries, Slot, SwitchConfig};
 
 use crate::standby::LinkHealth;
 
@@ -144,10 +144,13 @@ pub fn port_health(topology: &Topology, running: &[Option<Vec<bool>>], links: &[
 
 /// The entries for the addresses of bonds that a switch is to hold while these ports are active.
 pub fn bond_entries(plan: &Plan, active: &Topology, switch: SwitchId) -> Entries {
-    let mut entries = SwitchConfig::of_intent(active, &plan.devices[switch.index()]).entries;
-    let addresses = bond_addresses(active);
-    entries.retain(|(_, mac), _| addresses.contains(mac));
-    entries
+    let (addresses, own) = (bond_addresses(active), active.switch_ports(switch));
+    if addresses.is_empty() {
+        return Entries::new();
+    }
+    let entries = plan.devices[switch.index()].fdb_entries(active);
+    let of_bonds = entries.filter(|entry| addresses.contains(&entry.mac) && own.contains(&entry.port.index()));
+    of_bonds.map(|FdbEntry { vlan, mac, port }| ((vlan, mac), Slot::new(port.index() - own.start))).collect()
 }
 
 /// The addresses of bonds, whichever of their ports is active.

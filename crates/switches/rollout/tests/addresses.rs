@@ -443,3 +443,26 @@ fn a_deployment_writes_the_entries_that_are_kept_for_addresses_and_judges_them_a
     let plain = LearnedPlan::new(&plan(0), &BTreeMap::new());
     assert_eq!(*plain.plan(), plan(0));
 }
+
+/// While a host has switched over, its switch has entries in every VLAN that it sends in, and learns nothing of it.
+#[test]
+fn addresses_behind_a_host_that_has_switched_over_do_not_age() {
+    let plan = plan(0);
+    let host = plan.topology.learning_hosts().next().unwrap();
+    let switch = plan.topology.switch_of(host);
+    let known = BTreeMap::from([(Mac::local(100), host)]);
+    let mut addresses = Addresses::new(&plan, &known, AGE).unwrap();
+    let pvids = |vlan: Option<VlanId>| vec![vlan; plan.topology.switch_ports(switch).len()];
+    let nothing = vec![Some(Vec::new()); plan.topology.switches().len()];
+    addresses.handle_pvids(switch, &pvids(None));
+    for times in [0, 2, 4] {
+        addresses.handle_tables(AGE * times, &nothing);
+        assert_eq!(addresses.known(), known);
+    }
+    let own = addresses.places().vlan(host);
+    addresses.handle_pvids(switch, &pvids(own));
+    addresses.handle_tables(AGE * 5, &nothing);
+    assert_eq!(addresses.known(), known);
+    addresses.handle_tables(AGE * 6, &nothing);
+    assert!(addresses.known().is_empty());
+}

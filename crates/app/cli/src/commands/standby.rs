@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
 use anyhow::Result;
-use controller::{StandbyRequest, StandbyResult, stand_by};
+use controller::{AtEnd, StandbyRequest, StandbyResult, stand_by};
 use fabric::format::plan::ReadMode;
 use rollout::standby::{HoldDown, Standby};
 
@@ -23,6 +23,7 @@ pub(super) fn run(args: &cli::Standby, output: Output) -> Result<ExitCode> {
         past: &BTreeMap::new(),
         drain: seconds("--drain", args.drain, 0.05..=60.0)?,
         hints: None,
+        at_end: AtEnd::Remove,
     };
     // What is wrong with the plan comes before what is wrong with the credentials.
     Standby::new(&plan, request.hold, request.drain)

@@ -8,6 +8,7 @@
 
 mod around;
 mod floods;
+mod found;
 mod mtu;
 mod probe;
 mod rehearse;
@@ -34,7 +35,7 @@ use crate::{
     CancellationToken, ConnectOptions, Error, Fabric, Store,
     number::fresh_number,
     parallel::at_once,
-    reached::{Connected, Reached, drivers, include_named},
+    reached::{Connected, Reached, drivers, each_device, include_named},
 };
 
 pub use self::{
@@ -233,6 +234,7 @@ pub fn deploy(
         }
         _ => {}
     }
+    route = begun_from_held(route, request, resume.as_ref(), &mut devices, parallel)?;
     let mut looked = Looked::new(request, &route, &fabric, &mut devices)?;
     if token.is_cancelled() {
         return Ok(DeployResult::Interrupted);
@@ -296,6 +298,24 @@ pub fn deploy(
     let outcome = run_deployment(&mut deployment, drivers(&mut devices), &mut surroundings, &cancel);
     conclude(store, &deployment, &outcome)?;
     Ok(DeployResult::Ended(Surveyed { route, looked }, outcome))
+}
+
+/// The route from what switches hold; from what they held before, if the deployment was interrupted.
+fn begun_from_held(
+    route: Route,
+    request: &DeployRequest<'_>,
+    resume: Option<&Journal>,
+    devices: &mut [Connected],
+    parallel: usize,
+) -> Result<Route, Error> {
+    if !Route::begins_with_changing_entries(request) {
+        return Ok(route);
+    }
+    let found: Vec<Option<SwitchConfig>> = match resume.filter(|journal| journal.backup.len() == devices.len()) {
+        Some(journal) => journal.backup.iter().map(|backup| Some((**backup).clone())).collect(),
+        None => each_device(devices, parallel, |_, device| Ok(Some(device.driver().read()?.config))),
+    };
+    route.begun_from(request, &found)
 }
 
 /// What a deployment is to do that a store knows of: it resumes what the store has a journal of, looks at nothing while ports open, and

@@ -8,7 +8,10 @@ use switch_model::{
     mark::{Mark, Phase},
 };
 
-use super::{DeployEvent, DeployRequest, Events, Looked, Route, Surveyed, digest_of, floods, tell_mtus, tell_weak};
+use super::{
+    DeployEvent, DeployRequest, Events, Looked, Route, Surveyed, begun_from_held, digest_of, floods, tell_mtus,
+    tell_weak,
+};
 use crate::{
     CancellationToken, ConnectOptions, Error, Fabric,
     parallel::at_once,
@@ -64,6 +67,7 @@ pub fn rehearse(
     let mut devices = fabric.connect_all();
     floods::refuse_untold(plan, &topology, &devices)?;
     let digest = digest_of(plan)?;
+    route = begun_from_held(route, request, None, &mut devices, fabric.parallel())?;
     let mut looked = Looked::new(request, &route, &fabric, &mut devices)?;
     looked.shut_in(&mut route);
     let unmanaged = fabric.include_all_unmanaged(&mut devices, &route.vlans());

@@ -58,6 +58,17 @@ pub struct StandbyRequest<'a> {
     pub drain: Duration,
     /// Switches that may have news, such as those that sent a trap: they are looked at without waiting for the interval.
     pub hints: Option<&'a Mutex<mpsc::Receiver<SwitchId>>>,
+    /// What becomes of entries that are there for a change of bonds alone, once it is asked to stop.
+    pub at_end: AtEnd,
+}
+
+/// What a standby that ends does with entries that it keeps for a change of bonds alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtEnd {
+    /// It removes them.
+    Remove,
+    /// It leaves them to the next standby, or to the next deployment.
+    Keep,
 }
 
 /// Something that happens while standing by.
@@ -129,7 +140,8 @@ pub fn stand_by(
     };
     let changing = Changing::of(&plan.topology);
     devices.iter_mut().for_each(|device| device.entries.retain(|(_, mac), _| changing.is_of_bond(*mac)));
-    let watch = Watch { plan, fabric: &fabric, mark, interval: request.interval, hints: request.hints };
+    let (interval, hints, at_end) = (request.interval, request.hints, request.at_end);
+    let watch = Watch { plan, fabric: &fabric, mark, interval, hints, at_end };
     let mut tracker = Tracker::new(plan, mark, standby, bonds);
     Ok(watch.attend(&mut tracker, devices, token, events))
 }
@@ -155,6 +167,7 @@ struct Watch<'a> {
     mark: Mark,
     interval: Duration,
     hints: Option<&'a Mutex<mpsc::Receiver<SwitchId>>>,
+    at_end: AtEnd,
 }
 
 impl Watch<'_> {
@@ -215,11 +228,15 @@ impl Watch<'_> {
         attended: &mut Option<Attended>,
         order: Option<&DesiredState>,
     ) -> Result<Glance, Fault> {
-        let Attended { device, entries } = match attended {
-            Some(attended) => attended,
+        let mut own = match attended {
+            Some(own) => own,
             None => attended.insert(self.attend_again(switch)?),
         };
-        let seen = device.glance()?;
+        let seen = own.device.glance()?;
+        if own.has_restarted() {
+            own = attended.insert(self.attend_again(switch)?);
+        }
+        let Attended { device, entries, .. } = own;
         let Some(order) = order.filter(|_| seen.mark.is_some_and(|mark| is_same_deployment(mark, self.mark))) else {
             return Ok(seen);
         };
@@ -241,11 +258,11 @@ impl Watch<'_> {
         let mut device = self.fabric.connect_by_snmp(switch)?;
         let of_bonds = bond_addresses(&self.plan.topology);
         if of_bonds.is_empty() {
-            return Ok(Attended { device, entries: Entries::new() });
+            return Ok(Attended::new(device, Entries::new()));
         }
         let mut entries = device.read()?.config.entries;
         entries.retain(|(_, mac), _| of_bonds.contains(mac));
-        Ok(Attended { device, entries })
+        Ok(Attended::new(device, entries))
     }
 
     /// Tells switches what to hold, by what they report, until somebody ends it.
@@ -278,7 +295,7 @@ impl Watch<'_> {
                 return end;
             }
         }
-        if let Some(last) = tracker.leave() {
+        if let Some(last) = Some(self.at_end).filter(|at_end| *at_end == AtEnd::Remove).and_then(|_| tracker.leave()) {
             let turn = last.first().map_or(0, |state| state.turn);
             topology.switch_ids().zip(last).for_each(|(switch, state)| order(switch, state));
             self.wait_for(turn, inbox);

@@ -5,47 +5,34 @@
 //!        └─── tables: configuration, neighbours ─ when an indicator moved, or when they are old ─▶ diagnose
 //! ```
 
+mod expected;
 mod load;
 
 use std::{
-    borrow::Cow,
     collections::BTreeMap,
     time::{Duration, Instant},
 };
 
 use drivers::snmp::{Pulse, PulseColumns};
 use fabric::{HostId, Mac, Plan, SwitchId, VlanSet};
-use rollout::{
-    addresses::{complete, with_learned},
-    bonds::take_bonds,
-    diagnose::{Cause, Diagnosis, PortSight, Sight, Urgency, diagnose},
-};
+use rollout::diagnose::{Cause, Diagnosis, PortSight, Sight, Urgency};
 use switch_model::{SwitchConfig, driver::Fault, mark::Mark, observe::Snapshot, station::Station};
 
 use self::load::link_loads;
 use crate::{
     Fabric,
-    goals::{goals, goals_while, vlans_of},
+    goals::vlans_of,
     parallel::at_once,
     reached::{Connected, Reached},
 };
 
-pub use self::load::LinkLoad;
-
-/// For how long after a learned address came, went or moved its entries may be on their way to switches.
-const SETTLING: Duration = Duration::from_secs(10);
+pub use self::{expected::Expected, load::LinkLoad};
 
 /// The switches of a plan, and what is known of each.
 pub struct Monitor<'a> {
-    plan: Cow<'a, Plan>,
-    /// Learned addresses that the plan has.
-    known: Cow<'a, BTreeMap<Mac, HostId>>,
-    /// All that have been learned.
-    learned: BTreeMap<Mac, HostId>,
-    /// Those that are left out of account, or were there before, and since when.
-    unsettled: BTreeMap<Mac, Instant>,
+    expected: Expected<'a>,
+    began: Instant,
     fabric: &'a Fabric<'a>,
-    goals: Vec<SwitchConfig>,
     vlans: VlanSet,
     full_every: Duration,
     /// `switches[switch]`.
@@ -75,47 +62,31 @@ impl<'a> Monitor<'a> {
     /// A monitor of a plan's switches, none of which has been asked yet. Tables are read when something may have changed, and
     /// when they are `full_every` old. Addresses that were learned, `known`, are further ones of the plan's hosts.
     pub fn new(plan: &'a Plan, known: &'a BTreeMap<Mac, HostId>, fabric: &'a Fabric<'a>, full_every: Duration) -> Self {
-        let goals = goals(plan);
-        let vlans = vlans_of(&goals);
+        let expected = Expected::new(plan, known);
+        let vlans = vlans_of(expected.goals());
         let unknown = |_| Attended { reached: None, columns: PulseColumns::default(), pulse: None, tables: None };
         let switches: Vec<Attended> = plan.topology.switches().iter().map(unknown).collect();
         let before = vec![None; switches.len()];
-        let learned = known.clone();
-        let (plan, known, unsettled) = (Cow::Borrowed(plan), Cow::Borrowed(known), BTreeMap::new());
-        Self { plan, known, learned, unsettled, fabric, goals, vlans, full_every, switches, before }
+        Self { expected, began: Instant::now(), fabric, vlans, full_every, switches, before }
     }
 
-    /// Takes which addresses have been learned by now; `base` is the plan without any. An address that came, went or moved is left out
-    /// of account until every switch has been read some seconds later: its entries are on their way until then.
+    /// Takes which addresses have been learned by now; `base` is the plan without any. See [`Expected::follow`].
     pub fn follow(&mut self, base: &Plan, learned: &BTreeMap<Mac, HostId>) {
-        let now = Instant::now();
-        let is_as_before = |mac: &Mac| self.learned.get(mac) == learned.get(mac);
-        let changed = self.learned.keys().chain(learned.keys()).filter(|mac| !is_as_before(mac));
-        self.unsettled.extend(changed.map(|mac| (*mac, now)));
-        self.learned.clone_from(learned);
         let reads = self.switches.iter().filter_map(|switch| switch.tables.as_ref()).map(|tables| tables.read_at);
-        let oldest = reads.min();
-        self.unsettled.retain(|_, at| oldest.is_none_or(|oldest| oldest < *at + SETTLING));
-        let settled: BTreeMap<Mac, HostId> = (learned.iter())
-            .filter(|(mac, _)| !self.unsettled.contains_key(mac))
-            .map(|(mac, host)| (*mac, *host))
-            .collect();
-        if settled != *self.known {
-            self.plan = Cow::Owned(with_learned(base, &settled));
-            self.goals = goals(&self.plan);
-            self.known = Cow::Owned(settled);
-        }
+        let oldest = reads.min().map(|at| at.saturating_duration_since(self.began));
+        self.expected.follow(self.began.elapsed(), oldest, base, learned);
     }
 
     /// The plan that switches are compared with, with the addresses that were learned.
     pub fn plan(&self) -> &Plan {
-        &self.plan
+        self.expected.plan()
     }
 
     /// Reads what has changed on every switch; connects again to those that did not answer before.
     pub fn look(&mut self) {
-        let Self { plan, fabric, goals, vlans, full_every, .. } = self;
-        let attended = plan.topology.switch_ids().zip(&mut self.switches).collect();
+        let Self { expected, fabric, vlans, full_every, .. } = self;
+        let goals = expected.goals();
+        let attended = expected.plan().topology.switch_ids().zip(&mut self.switches).collect();
         at_once(attended, fabric.parallel(), |(id, switch): (SwitchId, &mut Attended)| {
             let mut reached = match switch.reached.take() {
                 Some(Ok(reached)) => reached,
@@ -144,27 +115,13 @@ impl<'a> Monitor<'a> {
 
     /// Everything that is known, and what links carried since the interval began.
     pub fn report(&self) -> StatusReport {
-        let switches = self.switches.iter().zip(&self.goals);
+        let switches = self.switches.iter().zip(self.expected.goals());
         let mut seen: Vec<Result<Sight, Fault>> =
             switches.map(|(switch, goal)| switch.sight(goal.ports.len())).collect();
         let ages = self.switches.iter().map(|switch| switch.tables.as_ref().map(|tables| tables.read_at.elapsed()));
-        // What a switch has learned is as good as an entry, and a bond that has failed over is as the plan stored it.
-        let held = |switch: &Attended| switch.tables.as_ref().map(|tables| tables.config.clone());
-        let mut held: Vec<Option<SwitchConfig>> = self.switches.iter().map(held).collect();
-        complete(&self.plan, &self.known, &mut held);
-        let active = take_bonds(&self.plan, &mut held);
-        if !self.unsettled.is_empty() {
-            let is_settled = |mac: &Mac| !self.unsettled.contains_key(mac);
-            held.iter_mut().flatten().for_each(|config| config.entries.retain(|(_, mac), _| is_settled(mac)));
-        }
-        for (sight, config) in seen.iter_mut().zip(&held) {
-            if let (Ok(sight), Some(config)) = (sight, config) {
-                sight.config.entries.clone_from(&config.entries);
-            }
-        }
         StatusReport {
-            diagnoses: diagnose(&self.plan, &goals_while(&self.plan, &active), &seen),
-            links: link_loads(&self.plan, &self.before, &self.counts()),
+            diagnoses: self.expected.diagnose(&mut seen),
+            links: link_loads(self.plan(), &self.before, &self.counts()),
             ages: ages.collect(),
             seen,
         }

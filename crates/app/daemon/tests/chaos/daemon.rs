@@ -7,32 +7,35 @@ use std::{
 };
 
 use controller::{
-    CancellationToken, Judged, Report, Route, StandbyEvent, Start, StatusReport, Store as _, Tracker, agreement,
-    conclude, specification,
+    CancellationToken, Expected, Judged, Route, Start, StatusReport, Store as _, conclude, specification,
 };
 use espalierd::{
     core::ladder::Reaction,
-    documents::Target,
+    documents::{Cause, Target},
     manager::{Deployed, Job, Manager},
     outcome::outcome_words,
-    work::{AGAIN, DRAIN, request},
+    work::{AGAIN, request},
 };
-use fabric::{Admin, Plan, PortId, SwitchId};
+use fabric::{Admin, HostId, Mac, Plan, PortId, SwitchId};
 use rollout::{
-    bonds::Bonds,
+    addresses::with_learned,
+    bonds::bond_addresses,
     deploy::{Deployment, Outcome, Reply, Surroundings as _, SwitchRequest, Watch},
-    diagnose::diagnose,
-    standby::Standby,
 };
 use switch_model::{SwitchConfig, align, observe::drift};
 
-use crate::world::{Died, World};
+use crate::{
+    attendant::Attendant,
+    keeper::{Keeper, ROUND_MS},
+    traffic,
+    world::{Died, World},
+};
 
-const AGAIN_MS: u64 = AGAIN.as_millis() as u64;
+pub(crate) const AGAIN_MS: u64 = AGAIN.as_millis() as u64;
 /// Between two polls while something has happened lately, and at other times, when nothing comes of them.
 const POLL_MS: u64 = 30_000;
-const CALM_POLL_MS: u64 = 900_000;
-const LATELY_MS: u64 = 150_000;
+const CALM_POLL_MS: u64 = 1_800_000;
+const LATELY_MS: u64 = 45_000;
 /// Between two looks of a standby.
 const GLANCE_MS: u64 = 500;
 const CALM_GLANCE_MS: u64 = 5_000;
@@ -52,7 +55,15 @@ pub(crate) fn run(world: &mut World, manager: &Manager, is_over: &dyn Fn(&World)
             Job::Deploy { target, plan, since } => {
                 let end = bring(world, manager, &target, (&plan, since.as_deref()))?;
                 match &end {
-                    Deployed::Well => world.count("deployments"),
+                    Deployed::Well => {
+                        world.count("deployments");
+                        if is_for_traffic(manager, &target) {
+                            world.count("deployments of plans for the traffic");
+                        }
+                        if since.is_some() {
+                            world.count("hitless deployments");
+                        }
+                    }
                     Deployed::Badly(why) => {
                         world.say(|| format!("not deployed: {why}"));
                         world.count("deployments that failed");
@@ -88,20 +99,30 @@ pub(crate) fn run(world: &mut World, manager: &Manager, is_over: &dyn Fn(&World)
     Ok(())
 }
 
+fn is_for_traffic(manager: &Manager, target: &Target) -> bool {
+    let proposal = manager.archive().proposal(target.proposal).ok().flatten();
+    proposal.is_some_and(|proposal| proposal.cause == Cause::Traffic)
+}
+
 /// Attends to a plan until something else is due.
 fn watch(world: &mut World, manager: &Manager, plan: &Arc<Plan>, is_over: &dyn Fn(&World) -> bool) -> Result<(), Died> {
-    let goals: Vec<SwitchConfig> =
-        plan.devices.iter().map(|intent| SwitchConfig::of_intent(&plan.topology, intent)).collect();
-    let mut attendant = Attendant { tracker: None, again_ms: 0, started_ms: 0 };
+    let known = known_addresses(manager, plan);
+    let with = with_learned(plan, &known);
+    let mut expected = Expected::new(&with, &known);
+    let mut attendant = Attendant::new(plan);
+    let mut keeper = Keeper::new(world, manager, plan);
     let (mut poll_ms, mut seen_ms) = (world.now_ms(), world.disturbed_ms);
     while !is_over(world) && matches!(manager.next_job(), Job::Watch(_)) {
         if world.now_ms() >= poll_ms {
-            poll(world, manager, plan, &goals)?;
+            poll(world, manager, plan, &mut expected)?;
             let lately = world.now_ms() < world.disturbed_ms + LATELY_MS;
             poll_ms = world.now_ms() + if lately { POLL_MS } else { CALM_POLL_MS };
         }
         if manager.config().ladder.stored == Reaction::Act {
-            attendant.step(world, manager, plan);
+            attendant.step(world, manager);
+        }
+        if let Some(keeper) = &mut keeper {
+            keeper.step(world, manager);
         }
         let since_ms = world.now_ms() - world.disturbed_ms;
         let glance_ms = match since_ms {
@@ -109,28 +130,40 @@ fn watch(world: &mut World, manager: &Manager, plan: &Arc<Plan>, is_over: &dyn F
             JUST_NOW_MS..LATELY_MS => CALM_GLANCE_MS,
             _ => CALM_POLL_MS,
         };
-        world.pass(manager, poll_ms.min(world.now_ms() + glance_ms).max(world.now_ms() + 1))?;
+        let keeper_ms = keeper.as_ref().map_or(poll_ms, |keeper| keeper.due_ms);
+        let until_ms = poll_ms.min(keeper_ms).min(world.now_ms() + glance_ms).max(world.now_ms() + 1);
+        world.pass_until_something(manager, until_ms)?;
         if world.disturbed_ms > seen_ms {
             seen_ms = world.disturbed_ms;
             // By a trap, or when it is time.
             let within_ms = if world.rng.below(2) == 0 { 50 } else { world.rng.below(POLL_MS as usize) as u64 };
             poll_ms = poll_ms.min(world.now_ms() + within_ms);
+            if let Some(keeper) = &mut keeper {
+                keeper.due_ms = keeper.due_ms.min(world.now_ms() + ROUND_MS);
+            }
         }
     }
     Ok(())
 }
 
+fn known_addresses(manager: &Manager, plan: &Plan) -> BTreeMap<Mac, HostId> {
+    manager.archive().addresses(plan).unwrap_or_default()
+}
+
 /// Polls all switches, during which something may happen, and proposes what follows.
-fn poll(world: &mut World, manager: &Manager, plan: &Plan, goals: &[SwitchConfig]) -> Result<(), Died> {
+fn poll(world: &mut World, manager: &Manager, plan: &Plan, expected: &mut Expected<'_>) -> Result<(), Died> {
     let topology = &plan.topology;
+    let began = Duration::from_millis(world.now_ms());
     let mut seen = Vec::new();
     for switch in topology.switch_ids() {
         seen.push(world.fabric.poll(topology, switch));
         world.pass(manager, world.now_ms() + 20)?;
     }
-    let report =
-        StatusReport { diagnoses: diagnose(plan, goals, &seen), ages: vec![None; seen.len()], links: Vec::new(), seen };
-    if let Err(error) = manager.saw(plan, &report, Duration::ZERO) {
+    expected.follow(Duration::from_millis(world.now_ms()), Some(began), plan, &known_addresses(manager, plan));
+    let diagnoses = expected.diagnose(&mut seen);
+    let (ages, links) = (vec![None; seen.len()], traffic::loads(&world.fabric, topology, &world.demands));
+    let report = StatusReport { diagnoses, ages, links, seen };
+    if let Err(error) = manager.saw(expected.plan(), &report, Duration::ZERO) {
         manager.store_failed(&error);
     }
     if let Some(absent) = manager.absent() {
@@ -140,84 +173,17 @@ fn poll(world: &mut World, manager: &Manager, plan: &Plan, goals: &[SwitchConfig
         };
         manager.saw_absent(absent.switches.iter().filter(answers).cloned().collect());
     }
-    if let Err(error) = manager.propose_around().and_then(|()| manager.forget_old()) {
+    let proposed = manager.propose_around().and_then(|()| manager.propose_for_traffic());
+    if let Err(error) = proposed.and_then(|()| manager.forget_old()) {
         manager.store_failed(&error);
+    }
+    if !world.demands.is_empty() {
+        let all = manager.archive().proposals().unwrap_or_default();
+        let for_traffic = all.iter().filter(|proposal| proposal.cause == Cause::Traffic).map(|proposal| proposal.id);
+        world.count_proposals_for_traffic(for_traffic.max().unwrap_or(0));
     }
     world.count("polls");
     Ok(())
-}
-
-/// Has hosts switch over.
-struct Attendant<'a> {
-    tracker: Option<Tracker<'a>>,
-    /// When to begin again.
-    again_ms: u64,
-    started_ms: u64,
-}
-
-impl<'a> Attendant<'a> {
-    fn step(&mut self, world: &mut World, manager: &Manager, plan: &'a Plan) {
-        let topology = &plan.topology;
-        let watch = &manager.config().watch;
-        if self.tracker.is_none() {
-            if world.now_ms() < self.again_ms {
-                return;
-            }
-            self.again_ms = world.now_ms() + AGAIN_MS;
-            let readings: Result<Vec<_>, _> =
-                topology.switch_ids().map(|switch| world.fabric.read(topology, switch)).collect();
-            let Ok(readings) = readings else { return };
-            let Ok(mut standby) = Standby::new(plan, watch.hold_down(), DRAIN) else { return };
-            let Ok(past) = manager.past_failures(Some(plan)) else { return };
-            standby.remember(&past);
-            match agreement(plan, readings) {
-                Ok((mark, _)) => {
-                    self.tracker = Some(Tracker::new(plan, mark, standby, Bonds::new(plan)));
-                    self.started_ms = world.now_ms();
-                }
-                Err(why) => return world.say(|| format!("standby cannot begin: {why:?}")),
-            }
-        }
-        let Some(tracker) = &mut self.tracker else { return };
-        let mut order: Vec<SwitchId> = topology.switch_ids().collect();
-        world.rng.shuffle(&mut order);
-        for switch in order {
-            let desired = tracker.desired(switch);
-            let mut seen = world.fabric.glance(topology, switch);
-            if let (Ok(glance), true) = (&seen, desired.turn > 0) {
-                let edits = desired.edits(glance, &switch_model::Entries::new());
-                if !edits.is_empty() {
-                    seen = match world.fabric.edit(topology, switch, &edits) {
-                        Ok(()) => world.fabric.glance(topology, switch),
-                        Err(fault) => Err(fault),
-                    };
-                    world.count("PVIDs written by standby");
-                }
-            }
-            let report = Report { switch, turn: desired.turn, seen };
-            let now = Duration::from_millis(world.now_ms() - self.started_ms);
-            let mut told = Vec::new();
-            let mut is_kept = true;
-            let taken = tracker.take(now, [report], &mut |event| {
-                is_kept &= match &event {
-                    StandbyEvent::Notice(notice) => manager.noticed(plan, notice).is_ok(),
-                    StandbyEvent::Failure(link, in_a_row) => manager.link_failed(plan, *link, *in_a_row).is_ok(),
-                    _ => true,
-                };
-                told.push(format!("{event:?}"));
-            });
-            if !is_kept {
-                world.count("standby notices that were not kept");
-            }
-            told.into_iter().for_each(|event| world.say(|| event));
-            if let Err(end) = taken {
-                world.say(|| format!("standby ends: {end:?}"));
-                self.tracker = None;
-                self.again_ms = world.now_ms() + AGAIN_MS;
-                return;
-            }
-        }
-    }
 }
 
 fn bring(
@@ -256,13 +222,13 @@ fn deploy(world: &mut World, manager: &Manager, plan: &Plan, since: Option<&Plan
         Ok(journal) => journal,
         Err(error) => return badly(&error.words()),
     };
-    let none = BTreeMap::new();
-    let request = request(plan, since, &none, if journal.is_some() { Start::Resume } else { Start::Fresh });
+    let learned = known_addresses(manager, since.unwrap_or(plan));
+    let request = request(plan, since, &learned, if journal.is_some() { Start::Resume } else { Start::Fresh });
     let route = match Route::new(&request) {
         Ok(route) => route,
         Err(error) => return badly(&error.words()),
     };
-    if journal.is_some_and(|journal| journal.backup.len() != route.goals.len()) {
+    if journal.as_ref().is_some_and(|journal| journal.backup.len() != route.goals.len()) {
         return match store.set_aside() {
             Ok(_) => deploy(world, manager, plan, None),
             Err(error) => badly(&error.words()),
@@ -271,6 +237,15 @@ fn deploy(world: &mut World, manager: &Manager, plan: &Plan, since: Option<&Plan
     if is_missing_a_cable(world, plan) {
         return badly("a cable of the plan is not confirmed");
     }
+    let held = |switch: SwitchId| Some(world.fabric.read(&route.topology, switch).ok()?.config);
+    let found = match &journal {
+        Some(journal) => journal.backup.iter().map(|backup| Some((**backup).clone())).collect(),
+        None => route.topology.switch_ids().map(held).collect::<Vec<_>>(),
+    };
+    let route = match route.begun_from(&request, &found) {
+        Ok(route) => route,
+        Err(error) => return badly(&error.words()),
+    };
     let mut order = match specification(&request, &route, store) {
         Ok(order) => order,
         Err(error) => return badly(&error.words()),
@@ -318,6 +293,7 @@ fn deploy(world: &mut World, manager: &Manager, plan: &Plan, since: Option<&Plan
         matches!(&outcome, Outcome::Deployed { doubts, .. } if doubts.is_empty()) || outcome == Outcome::Unchanged;
     if is_whole && world.disturbed_ms < started_ms {
         assert!(holds(world, plan), "every switch holds the plan after {outcome:?}");
+        world.fabric.set_as_planned(&plan.topology);
     }
     Ok(match outcome_words(&route.topology, &outcome) {
         Ok(()) => Deployed::Well,
@@ -367,14 +343,18 @@ pub(crate) fn goals_by_name(plan: &Plan) -> BTreeMap<String, SwitchConfig> {
     plan.topology.switch_ids().map(of).collect()
 }
 
-/// Whether every switch of a plan answers and holds it.
+/// Whether every switch of a plan answers and holds it, but for entries of addresses that are learned or of bonds: see
+/// [`crate::entries`].
 pub(crate) fn holds(world: &World, plan: &Plan) -> bool {
-    let of = |(name, goal): (&String, &SwitchConfig)| {
-        let switch = world.fabric.topology.find_switch(name).expect("plans name switches of the fabric");
-        let running = align(&world.fabric.switches[switch.index()].running, &port_names(goal));
-        world.fabric.answers(switch) && drift(&running, goal).is_empty()
+    let (owners, of_bonds) = (plan.topology.all_owners(), bond_addresses(&plan.topology));
+    let is_fixed = |mac: &Mac| owners.contains_key(mac) && !of_bonds.contains(mac);
+    let of = |(name, mut goal): (String, SwitchConfig)| {
+        let switch = world.fabric.topology.find_switch(&name).expect("plans name switches of the fabric");
+        let mut running = align(&world.fabric.switches[switch.index()].running, &port_names(&goal));
+        [&mut running, &mut goal].into_iter().for_each(|config| config.entries.retain(|(_, mac), _| is_fixed(mac)));
+        world.fabric.answers(switch) && drift(&running, &goal).is_empty()
     };
-    goals_by_name(plan).iter().all(of)
+    goals_by_name(plan).into_iter().all(of)
 }
 
 fn port_names(config: &SwitchConfig) -> Vec<String> {

@@ -1,30 +1,13 @@
 //! Whether a broadcast would go round, by an idea of what frames do that is not the judge's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use fabric::{PortId, SpanningTree, SwitchId, VlanId};
+use fabric::{SpanningTree, SwitchId};
 
-use crate::fabric::VirtualFabric;
-
-/// How a frame came to a switch: by which port, in which VLAN.
-type Place = (PortId, VlanId);
-
-/// Where a frame of a VLAN that is at a switch goes next.
-fn next(fabric: &VirtualFabric, switch: SwitchId, entered: Option<PortId>, vlan: VlanId) -> Vec<Place> {
-    let onward = |port: PortId| {
-        let far = fabric.far(port).filter(|_| entered != Some(port) && fabric.carries(port))?;
-        let (own, other) = (fabric.running(port), fabric.running(far));
-        let arrives = if own.tagged.contains(vlan) {
-            Some(vlan)
-        } else if own.untagged.contains(vlan) {
-            other.pvid
-        } else {
-            None
-        };
-        arrives.filter(|vlan| other.is_member(*vlan)).map(|vlan| (far, vlan))
-    };
-    fabric.topology.port_ids(switch).filter_map(onward).collect()
-}
+use crate::{
+    fabric::VirtualFabric,
+    frames::{self, Place, next},
+};
 
 /// Looks for a way on which a broadcast would go round. Switches that all run spanning tree break it.
 ///
@@ -69,5 +52,24 @@ pub(crate) fn none(fabric: &VirtualFabric, when: &str) {
                 }
             }
         }
+    }
+    once(fabric, when);
+}
+
+/// Checks that a broadcast of any host comes to no switch twice.
+///
+/// # Panics
+/// If it does.
+fn once(fabric: &VirtualFabric, when: &str) {
+    let topology = &fabric.topology;
+    let mut done = BTreeSet::new();
+    for host in topology.hosts() {
+        // Hosts of one switch send alike in one VLAN.
+        if !done.insert((topology.port(host.port).switch, fabric.running(host.port).pvid)) {
+            continue;
+        }
+        let Some(way) = frames::flood(fabric, host.port) else { continue };
+        let name = |switch: SwitchId| &topology.switch(switch).name;
+        assert!(way.twice.is_none(), "{when}: a broadcast of {} comes to {:?} twice", host.name, way.twice.map(name));
     }
 }

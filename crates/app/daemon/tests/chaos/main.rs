@@ -1,19 +1,30 @@
-//! Days of virtual time with random faults: cables, switches, management networks, stores and clocks fail, people interfere, and
-//! the daemon is killed at any moment, also in the middle of a write. After every change no broadcast may go round; targets follow
-//! each other; what anybody was told is so; and once all faults are over, a person who follows what the daemon says has every
-//! switch as planned again.
+//! Days of virtual time with random faults: cables, switches, management networks, stores and clocks fail, virtual machines move, traffic
+//! shifts, people interfere, and the daemon is killed at any moment, also in the middle of a write. After every change no broadcast may go
+//! round or come to a switch twice; once switches hold what was ordered, entries of bonds and of learned addresses lead to one port;
+//! targets follow each other; what anybody was told is so; and once all faults are over, a person who follows what the daemon says has
+//! every switch as planned again, and every frame reaches every address by entries.
 //!
 //! ```text
-//!   World: faults and people, by a seed ─▶ VirtualFabric ◀─ daemon: polls, standby, deployments, one step at a time
-//!                                                              Manager, Tracker, Deployment, judge: those of the daemon
+//!   World: faults, guests and people, by a seed ─▶ VirtualFabric ◀─ daemon: polls, standby, addresses, deployments, one step at a time
+//!                                                     │                 Manager, Tracker, Addresses, Deployment, judge: the daemon's
+//!                                                     └▶ frames ─▶ loops, entries: what must hold
 //! ```
 //! `ESPALIERD_CHAOS=N` lives through N days; the seed of a failure is printed, and `SEED=N` runs it alone and tells it.
 
+mod attendant;
 mod daemon;
+mod entries;
 mod fabric;
 mod flaky;
+mod frames;
+mod guests;
+mod keeper;
 mod loops;
+mod managed;
 mod people;
+mod shapes;
+mod tables;
+mod traffic;
 mod world;
 
 use std::{
@@ -21,13 +32,13 @@ use std::{
     env,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     thread,
 };
 
-use ::fabric::{Attachment, Plan, Policy, Resilience, SwitchSpec, Topology, TopologyBuilder, rng::Rng};
+use ::fabric::{Attachment, Plan, rng::Rng};
 use espalierd::{
     archive::Archive,
     config::{AuthorApproval, Config},
@@ -39,6 +50,7 @@ use espalierd::{
 use crate::{
     fabric::VirtualFabric,
     people::People,
+    shapes::shapes,
     world::{DAY_MS, Died, World},
 };
 
@@ -46,8 +58,33 @@ const DAYS: u64 = 1000;
 /// How often somebody looks after the day is over, and the time between.
 const LOOKS_MAX: usize = 60;
 const LOOK_MS: u64 = 60_000;
+/// After that many virtual machines that have vanished are out of tables and of entries.
+const SETTLING_MS: u64 = 3 * 3_600_000;
 /// For how long a daemon that has started is to write nothing, if nothing happens.
 const START_MS: u64 = 90_000;
+
+/// What comes up within a hundred days.
+const COMES_UP: [&str; 19] = [
+    "deployments",
+    "hitless deployments",
+    "deployments that failed",
+    "switches put back",
+    "PVIDs written by standby",
+    "starts that wrote nothing",
+    "cables of hosts cut",
+    "bonds that changed to another port",
+    "bonds seen where they are",
+    "LAGs with a part of their cables",
+    "virtual machines that appeared",
+    "virtual machines that moved",
+    "virtual machines that vanished",
+    "learned addresses entered",
+    "learned addresses moved",
+    "learned addresses gone",
+    "learned addresses beyond a cap",
+    "learned addresses seen where they are",
+    "proposals for the traffic",
+];
 
 #[test]
 fn days_of_faults() {
@@ -82,70 +119,18 @@ fn days_of_faults() {
     let total = total.into_inner().expect("nobody panicked with it");
     println!("{days} days: {total:#?}");
     assert!(failed.is_empty(), "seeds that failed: {failed:?}; SEED=N cargo test -p espalierd --test chaos tells one");
-    for what in [
-        "deployments",
-        "deployments that failed",
-        "switches put back",
-        "PVIDs written by standby",
-        "starts that wrote nothing",
-    ] {
+    for what in COMES_UP {
         assert!(total.contains_key(what) || days < 100, "{what} did not come up");
     }
 }
 
-/// Small fabrics, and plans for each.
-fn fabrics() -> &'static [(Topology, Arc<Vec<Plan>>)] {
-    static FABRICS: OnceLock<Vec<(Topology, Arc<Vec<Plan>>)>> = OnceLock::new();
-    let cablings: [&[(usize, usize)]; 3] = [
-        &[(0, 1), (1, 2), (2, 3), (3, 0)],
-        &[(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)],
-        &[(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (1, 3), (0, 2)],
-    ];
-    FABRICS.get_or_init(|| {
-        let one = |links: &&[(usize, usize)]| {
-            let topology = topology(links);
-            let policies = [
-                Policy { resilience: Resilience::OneLink, ..Policy::default() },
-                Policy::default(),
-                Policy { resilience: Resilience::OneLink, seed: 7, ..Policy::default() },
-            ];
-            let plan = |policy: &Policy| planner::plan(&topology, policy, None).expect("a plan");
-            let plans = policies.iter().map(plan).collect();
-            (topology, Arc::new(plans))
-        };
-        cablings.iter().map(one).collect()
-    })
-}
-
-fn topology(links: &[(usize, usize)]) -> Topology {
-    let mut builder = TopologyBuilder::new();
-    let count = 1 + links.iter().map(|(a, b)| *a.max(b)).max().expect("links");
-    let switches: Vec<_> = (0..count)
-        .map(|at| builder.add_switch(&format!("s{at}"), SwitchSpec::default()).expect("a new name"))
-        .collect();
-    let mut used = vec![0; count];
-    let mut port = |builder: &mut TopologyBuilder, at: usize| {
-        used[at] += 1;
-        builder.add_port(switches[at], &format!("p{}", used[at])).expect("a new port")
-    };
-    for (a, b) in links {
-        let (a, b) = (port(&mut builder, *a), port(&mut builder, *b));
-        builder.add_link(a, b, 1_000_000_000).expect("free ports");
-    }
-    for at in 0..count {
-        let port = port(&mut builder, at);
-        let mac = ::fabric::Mac::new([2, 0, 0, 0, 0, at as u8]);
-        builder.add_host(&format!("h{at}"), mac, port, 1_000_000_000, None).expect("a free port");
-    }
-    builder.finish().expect("a sound topology")
-}
-
 fn day(seed: u64, verbose: bool) -> BTreeMap<&'static str, u64> {
     let mut rng = Rng::new(seed);
-    let (topology, plans) = &fabrics()[rng.below(fabrics().len())];
+    let (topology, plans) = &shapes()[rng.below(shapes().len())];
     let mut config = Config::default();
     config.ladder.drift = if rng.below(2) == 0 { Reaction::Act } else { Reaction::Report };
     (config.store.keep_targets, config.store.keep_days) = (people::KEPT_TARGETS, 0);
+    config.ladder.traffic = Reaction::Propose;
     config.approval.needed = 1 + rng.below(2);
     if rng.below(4) == 0 {
         config.approval.author = AuthorApproval::Forbidden;
@@ -192,13 +177,19 @@ fn day(seed: u64, verbose: bool) -> BTreeMap<&'static str, u64> {
 
 /// A daemon that starts and finds everything as planned writes nothing.
 fn quiet_start(world: &mut World, manager: &Manager, archive: &Archive) -> Result<(), Died> {
+    world.guests.speak(&mut world.fabric);
     let is_as_planned = || {
         let target = archive.target().ok().flatten().filter(|target| target.state == TargetState::Deployed)?;
         let plan = archive.plan(&target.plan).ok().flatten()?;
         let due = archive.due_back().ok()?;
         (due.is_empty() && daemon::holds(world, &plan)).then_some(())
     };
-    if is_as_planned().is_none() || world.fabric.topology.link_ids().any(|link| world.fabric.is_cut(link)) {
+    let version = Some(world.fabric.version);
+    let (has_bonds, has_guests) = (world.fabric.topology.has_standby_ports(), world.guests.have_hosts());
+    let is_kept = (!has_bonds || world.stood_by_at == version) && (!has_guests || world.kept_at == version);
+    let is_entered = || entries::missing(&world.fabric, &world.guests).is_none();
+    let is_kept = is_kept && !entries::is_by_hand(&world.fabric);
+    if is_as_planned().is_none() || !world.fabric.is_whole() || !is_kept || !is_entered() {
         return Ok(());
     }
     let (disturbed_ms, writes, until_ms) = (world.disturbed_ms, world.fabric.writes, world.now_ms() + START_MS);
@@ -228,10 +219,20 @@ fn recover(world: &mut World, archive: &Archive, config: &Config) {
             assert!(missing.is_empty(), "the plan still leaves out {missing:?}");
             assert!(daemon::holds(world, &plan), "every switch holds the plan");
             assert!(connects(world), "hosts reach each other's switches");
+            settle(world, &manager);
             return;
         }
         assert!(look + 1 < LOOKS_MAX, "something is still wrong after {LOOKS_MAX} min: {told:?}");
     }
+}
+
+/// Addresses that have vanished age, and those that are there are entered.
+fn settle(world: &mut World, manager: &Manager) {
+    let until_ms = world.now_ms() + SETTLING_MS;
+    let _ = daemon::run(world, manager, &|world| world.now_ms() >= until_ms);
+    world.guests.speak(&mut world.fabric);
+    let missing = entries::missing(&world.fabric, &world.guests);
+    assert!(missing.is_none(), "{}", missing.unwrap_or_default());
 }
 
 fn held(archive: &Archive) -> Option<(u64, Plan)> {

@@ -9,16 +9,22 @@ use std::{
 };
 
 use espalierd::manager::Manager;
-use fabric::{LinkId, SwitchId, rng::Rng};
+use fabric::{LinkId, PortId, SwitchId, rng::Rng};
+use rollout::addresses::AddressNotice;
 
 use crate::{
-    fabric::{Midway, VirtualFabric},
+    fabric::VirtualFabric,
     flaky::{FlakyRecords, Mood},
+    guests::Guests,
+    managed::Midway,
     people::People,
+    traffic::{self, Demand},
 };
 
 /// A day.
 pub(crate) const DAY_MS: u64 = 24 * 3600 * 1000;
+/// For how long hosts send much.
+const BUSY_MS: u64 = 5_400_000;
 /// When virtual time begins, in seconds since 1970-01-01.
 const EPOCH_S: u64 = 1_800_000_000;
 
@@ -31,6 +37,13 @@ pub(crate) enum Happening {
     On(SwitchId),
     Unreachable(SwitchId),
     Reachable(SwitchId),
+    /// The cable of a host, by the port of its switch.
+    EdgeCut(PortId),
+    EdgeMended(PortId),
+    /// A virtual machine appears, moves or vanishes.
+    Guest,
+    /// Hosts begin or cease to send much.
+    Busy(bool),
     /// Somebody changes a switch by hand.
     Interference(SwitchId),
     Store(Mood),
@@ -56,6 +69,14 @@ pub(crate) struct World {
     pub(crate) records: FlakyRecords,
     pub(crate) rng: Rng,
     pub(crate) people: People,
+    pub(crate) guests: Guests,
+    /// What hosts send much of.
+    pub(crate) demands: Vec<Demand>,
+    /// The state of the fabric in which a standby had nothing to do last, and in which learned addresses were entered last.
+    pub(crate) stood_by_at: Option<u64>,
+    pub(crate) kept_at: Option<u64>,
+    /// The newest proposal for the traffic.
+    newest_for_traffic: u64,
     script: BTreeMap<(u64, u64), Happening>,
     scripted: u64,
     wall_s: Arc<AtomicU64>,
@@ -73,6 +94,11 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(fabric: VirtualFabric, people: People, rng: Rng, verbose: bool) -> Self {
         let mut world = Self {
+            guests: Guests::new(&fabric.topology),
+            demands: Vec::new(),
+            stood_by_at: None,
+            kept_at: None,
+            newest_for_traffic: 0,
             fabric,
             records: FlakyRecords::default(),
             rng,
@@ -96,6 +122,14 @@ impl World {
         for _ in 0..world.rng.below(25) {
             let at_ms = first_ms + world.rng.below((DAY_MS - first_ms) as usize) as u64;
             world.put(at_ms, Happening::Person);
+        }
+        if world.guests.have_hosts() {
+            world.plan_guests(first_ms);
+        }
+        if world.rng.below(6) == 0 {
+            let begins_ms = first_ms + world.rng.below((DAY_MS - first_ms) as usize) as u64;
+            world.put(begins_ms, Happening::Busy(true));
+            world.put(begins_ms + BUSY_MS, Happening::Busy(false));
         }
         world
     }
@@ -121,9 +155,40 @@ impl World {
         *self.counts.entry(what).or_default() += 1;
     }
 
+    pub(crate) fn count_proposals_for_traffic(&mut self, newest: u64) {
+        if newest > self.newest_for_traffic {
+            self.newest_for_traffic = newest;
+            self.count("proposals for the traffic");
+        }
+    }
+
+    pub(crate) fn count_address(&mut self, notice: &AddressNotice) {
+        self.count(match notice {
+            AddressNotice::Appears(..) => "learned addresses entered",
+            AddressNotice::Moves { .. } => "learned addresses moved",
+            AddressNotice::Gone(..) => "learned addresses gone",
+            AddressNotice::Full(..) => "learned addresses beyond a cap",
+            AddressNotice::Duplicate(..) => "learned addresses that moved too often",
+            AddressNotice::Twice(..) => "learned addresses heard twice",
+            AddressNotice::Planned(..) => "addresses of the plan heard elsewhere",
+        });
+    }
+
     fn put(&mut self, at_ms: u64, what: Happening) {
         self.scripted += 1;
         self.script.insert((at_ms, self.scripted), what);
+    }
+
+    /// Has virtual machines come, move and go at any time, now and then many of them within a minute.
+    fn plan_guests(&mut self, first_ms: u64) {
+        for _ in 0..3 + self.rng.below(8) {
+            let mut at_ms = first_ms + self.rng.below((DAY_MS - first_ms) as usize) as u64;
+            let turns = if self.rng.below(4) == 0 { 6 } else { 1 };
+            for _ in 0..turns {
+                self.put(at_ms, Happening::Guest);
+                at_ms += self.rng.below(20_000) as u64;
+            }
+        }
     }
 
     /// Has trouble begin at a moment, and end at a later one.
@@ -133,7 +198,7 @@ impl World {
         // Some last for seconds, some for hours.
         let lasts_ms = [2_000, 20_000, 200_000, 7_200_000][self.rng.below(4)] + self.rng.below(5_000) as u64;
         let end_ms = at_ms + lasts_ms;
-        match self.rng.below(16) {
+        match self.rng.below(19) {
             0..=3 => {
                 self.put(at_ms, Happening::Cut(link));
                 self.put(end_ms, Happening::Mended(link));
@@ -155,6 +220,12 @@ impl World {
             12 => {
                 let by_s = [-7200, -30, 30, 7200][self.rng.below(4)];
                 self.put(at_ms, Happening::Clock(by_s));
+            }
+            16..=18 => {
+                let edges: Vec<PortId> = self.fabric.topology.host_cables().map(|(port, ..)| port).collect();
+                let port = edges[self.rng.below(edges.len())];
+                self.put(at_ms, Happening::EdgeCut(port));
+                self.put(end_ms, Happening::EdgeMended(port));
             }
             13..=14 => self.put(at_ms, Happening::Killed(lasts_ms.min(60_000))),
             _ => self.put(at_ms, Happening::Stopped(lasts_ms.min(60_000))),
@@ -182,23 +253,33 @@ impl World {
     /// # Errors
     /// [`Died`], if the daemon is killed, or has ended as it was asked to.
     pub(crate) fn pass(&mut self, manager: &Manager, until_ms: u64) -> Result<(), Died> {
-        while let Some(happening) = self.due(until_ms) {
-            self.say(|| format!("{happening:?}"));
-            match happening {
-                Happening::Killed(for_ms) => return Err(Died { until_ms: self.now_ms() + for_ms }),
-                Happening::Stopped(for_ms) => {
-                    manager.stop();
-                    self.stopped_for_ms = Some(for_ms);
-                }
-                Happening::Person => {
-                    let told = self.people.act(manager, &mut self.rng);
-                    self.say(|| told);
-                }
-                other => self.happen(other),
-            }
-        }
-        self.set_time(until_ms);
+        while self.pass_until_something(manager, until_ms)? {}
         Ok(())
+    }
+
+    /// Lets time pass while the daemon runs, until something happens; whether it does.
+    ///
+    /// # Errors
+    /// As [`Self::pass`].
+    pub(crate) fn pass_until_something(&mut self, manager: &Manager, until_ms: u64) -> Result<bool, Died> {
+        let Some(happening) = self.due(until_ms) else {
+            self.set_time(until_ms);
+            return Ok(false);
+        };
+        self.say(|| format!("{happening:?}"));
+        match happening {
+            Happening::Killed(for_ms) => return Err(Died { until_ms: self.now_ms() + for_ms }),
+            Happening::Stopped(for_ms) => {
+                manager.stop();
+                self.stopped_for_ms = Some(for_ms);
+            }
+            Happening::Person => {
+                let told = self.people.act(manager, &mut self.rng);
+                self.say(|| told);
+            }
+            other => self.happen(other),
+        }
+        Ok(true)
     }
 
     /// The daemon has ended as it was asked to.
@@ -250,6 +331,27 @@ impl World {
                 crate::loops::none(fabric, "after a switch was turned on");
                 "switches on"
             }
+            Happening::EdgeCut(port) => {
+                fabric.set_edge_cut(port, true);
+                let lag = fabric.topology.logical_port(port);
+                if lag != port && fabric.carries(lag) {
+                    *self.counts.entry("LAGs with a part of their cables").or_default() += 1;
+                }
+                "cables of hosts cut"
+            }
+            Happening::EdgeMended(port) => {
+                fabric.set_edge_cut(port, false);
+                "cables of hosts mended"
+            }
+            Happening::Guest => {
+                let (what, mac, port) = self.guests.turn(fabric, &mut self.rng);
+                self.say(|| format!("{mac}: {what}, {:?}", port.map(|port| self.fabric.topology.port_label(port))));
+                what
+            }
+            Happening::Busy(is_busy) => {
+                self.demands = if is_busy { traffic::busy(&fabric.topology, &mut self.rng) } else { Vec::new() };
+                "changes of traffic"
+            }
             Happening::Unreachable(switch) => {
                 fabric.set_reachable(switch, false);
                 "switches unreachable"
@@ -284,6 +386,8 @@ impl World {
         for link in self.fabric.topology.link_ids().collect::<Vec<_>>() {
             self.fabric.set_cut(link, false);
         }
+        let edges: Vec<PortId> = self.fabric.topology.host_cables().map(|(port, ..)| port).collect();
+        edges.into_iter().for_each(|port| self.fabric.set_edge_cut(port, false));
         for switch in self.fabric.topology.switch_ids().collect::<Vec<_>>() {
             self.fabric.set_reachable(switch, true);
             self.fabric.turn_on(switch);

@@ -386,13 +386,17 @@ impl<L: Link> Device<L> {
                 )));
             }
         }
-        let up_cs = values[0].count().unwrap_or(0) as u32;
+        self.note_up(values[0].count().unwrap_or(0) as u32);
+        self.lock = values[1].int().map_or(Lock::Absent, Lock::Serial);
+        Ok(self.known_fence())
+    }
+
+    /// Takes for how long the switch has been up.
+    pub(super) fn note_up(&mut self, up_cs: u32) {
         if up_cs < self.up_cs {
             self.starts += 1;
         }
         self.up_cs = up_cs;
-        self.lock = values[1].int().map_or(Lock::Absent, Lock::Serial);
-        Ok(self.known_fence())
     }
 
     fn known_fence(&self) -> Fence {
@@ -405,6 +409,11 @@ impl<L: Link> Device<L> {
 }
 
 impl<L: Link> Device<L> {
+    /// How often it has been seen that the switch started anew, with the configuration that it had saved.
+    pub fn starts(&self) -> u32 {
+        self.starts
+    }
+
     /// From now on a request is repeated for so long before the switch counts as silent.
     pub fn set_patience(&mut self, total: Duration) {
         self.session.set_patience(total);

@@ -9,7 +9,7 @@ use super::{
 use bridge_mib::{
     AcceptableFrames, IfStatus,
     index::VlanIndex,
-    objects::{if_mib, q_bridge},
+    objects::{if_mib, q_bridge, system},
 };
 use snmp::{Link, Oid, Value};
 use switch_model::{driver::Fault, edit::Edit, mark::Mark};
@@ -65,14 +65,17 @@ impl<L: Link> Device<L> {
         Ok(Glance { mark, ports })
     }
 
-    /// Who set the switch up last.
+    /// Who set the switch up last; notes whether it has started anew, see [`Self::starts`].
     ///
     /// # Errors
     /// [`Fault`].
     pub fn mark(&mut self) -> Result<Option<Mark>, Fault> {
         let name = q_bridge::VLAN_STATIC_NAME.row(&VlanIndex(self.known_tag_vlan()));
-        let mark = self.session.get(&[name]).map_err(fault)?;
-        let text = mark[0].octets().map(String::from_utf8_lossy);
+        let values = self.session.get(&[name, system::UP_TIME.instance()]).map_err(fault)?;
+        if let Some(up_cs) = values[1].count() {
+            self.note_up(up_cs as u32);
+        }
+        let text = values[0].octets().map(String::from_utf8_lossy);
         Ok(text.and_then(|text| text.trim_end_matches('\0').parse().ok()))
     }
 

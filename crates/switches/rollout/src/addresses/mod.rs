@@ -6,7 +6,7 @@
 //!   a row that is new and says one of several ports    ▶ their switch has its entry removed, and learns which one
 //!   rows of two ports that are both new                ▶ refused: the rows are removed, and who sends next has it
 //!   moved 5 times within 180 s                         ▶ a duplicate: its entries stay where they are
-//!   no row at its own switch any more, for a while     ▶ its entries go
+//!   no row at its own switch any more, for a while     ▶ its entries go, unless its host has switched over
 //!   a row of an address that the plan has elsewhere    ▶ refused, and told
 //! ```
 //! The entries of an address are those of the port's own address, so what the plan proves of the one holds for the other, whatever mixture
@@ -15,7 +15,7 @@
 //!
 //! Duplicates: RFC 7432, 15.1 (N = 5 moves within M = 180 s).
 //!
-//! Nothing is done here. Tell [`Addresses::handle_tables`] what switches have learned, have them hold [`Addresses::entries`], remove the
+//! Nothing is done here. Tell [`Addresses::handle_pvids`] and [`Addresses::handle_tables`] what switches have learned, have them hold [`Addresses::entries`], remove the
 //! rows of [`Addresses::stale`], and tell [`Addresses::handle_removed`] that they are gone.
 
 mod held;
@@ -135,6 +135,8 @@ pub struct Addresses {
     rows: Vec<BTreeMap<(VlanId, Mac), Row>>,
     /// `removed[switch]`: rows that were removed and have been told ever since, and when they were.
     removed: Vec<BTreeMap<(VlanId, Mac), (Row, Duration)>>,
+    /// Ports whose hosts send in another VLAN than the plan has for them, where nothing is learned of them.
+    away: BTreeSet<HostId>,
     /// Addresses that are heard at two ports and have not been entered.
     contested: BTreeSet<Mac>,
     /// What has been told, and when it was so last; it is told again once it has not been so for [`MOVES_WITHIN`].
@@ -155,8 +157,25 @@ impl Addresses {
         let removed = vec![BTreeMap::new(); topology.switches().len()];
         let residents = held::fitting(&topology, &places, known);
         let residents = residents.into_iter().map(|(mac, host)| (mac, Resident::at(host))).collect();
-        let (contested, told, notices) = (BTreeSet::new(), BTreeMap::new(), VecDeque::new());
-        Ok(Self { places, topology, owners, age, residents, rows, removed, contested, told, notices })
+        let (away, contested) = (BTreeSet::new(), BTreeSet::new());
+        let (told, notices) = (BTreeMap::new(), VecDeque::new());
+        Ok(Self { places, topology, owners, age, residents, rows, removed, away, contested, told, notices })
+    }
+
+    /// Takes which VLAN each of a switch's ports has frames without a tag in, `pvids[slot]`. While a host has switched over, entries of
+    /// every VLAN that it sends in keep its switch from learning, and addresses behind it do not age.
+    ///
+    /// # Panics
+    /// If there are fewer than the switch has ports.
+    pub fn handle_pvids(&mut self, switch: SwitchId, pvids: &[Option<VlanId>]) {
+        let first = self.topology.switch_ports(switch).start;
+        for host in self.topology.hosts_of(switch) {
+            let pvid = pvids[self.topology.host(*host).port.index() - first];
+            match pvid == self.places.vlan(*host) {
+                true => self.away.remove(host),
+                false => self.away.insert(*host),
+            };
+        }
     }
 
     /// The plan's ports at which addresses are learned.
@@ -271,18 +290,19 @@ impl Addresses {
         self.notices.pop_front()
     }
 
-    /// Lets addresses go that no table has at their port any more.
+    /// Lets addresses go that no table has at their port any more. A row that says one of several ports keeps none: the switch of the
+    /// port itself says which.
     fn age(&mut self, now: Duration, tables: &[Option<Vec<LearnedRow>>]) {
         let mut gone = Vec::new();
         let heard: BTreeSet<(Mac, HostId)> = (self.rows.iter().flatten())
             .filter_map(|((_, mac), row)| {
                 let at = self.residents.get(mac)?.at;
-                row.allows(at).then_some((*mac, at))
+                (row.evidence == Evidence::At(at)).then_some((*mac, at))
             })
             .collect();
         for (mac, resident) in &mut self.residents {
             resident.search = resident.search.take().filter(|(_, until)| now < *until);
-            if heard.contains(&(*mac, resident.at)) {
+            if heard.contains(&(*mac, resident.at)) || self.away.contains(&resident.at) {
                 resident.missing_since = None;
             } else if tables[self.topology.switch_of(resident.at).index()].is_some() {
                 let since = *resident.missing_since.get_or_insert(now);

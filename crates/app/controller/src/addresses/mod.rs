@@ -5,6 +5,8 @@
 //! ```
 //! The plan is judged once, with every port at its bound: whatever addresses come and go, the entries are some of those.
 
+mod order;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     thread,
@@ -12,13 +14,11 @@ use std::{
 };
 
 use cancel::Cancel;
-use drivers::credentials::Keyring;
+use drivers::{credentials::Keyring, snmp::Glance};
 use fabric::{Finding, HostId, Mac, Plan, Severity, SwitchId, VlanId};
 use rollout::addresses::{AddressNotice, Addresses, LearnedRow, NothingToLearn, with_most};
 use switch_model::{
-    Entries, Slot,
     driver::{Driver as _, Fault},
-    edit::Edit,
     mark::Mark,
 };
 
@@ -27,6 +27,8 @@ use crate::{
     held::{Attended, Changing, Disagreement, MOMENT, agree, start},
     parallel::at_once,
 };
+
+pub use self::order::{AddressOrder, AddressStep, note_edits};
 
 /// Most rounds of one that does not follow: what is removed in one is learned anew in the next, or not.
 const ROUNDS_MAX: usize = 10;
@@ -146,27 +148,6 @@ struct Keeper<'a> {
     vlans: BTreeSet<VlanId>,
 }
 
-/// What a switch is to do: the entries to hold, and rows to forget.
-struct Order {
-    entries: Entries,
-    stale: Entries,
-}
-
-/// What all switches do before any of them does the next: no frame meets a switch that has no entry yet, or none any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    /// Entries where there are none.
-    Add,
-    /// Entries to another port, and in the place of rows that are to be forgotten.
-    Turn,
-    /// Entries that go.
-    Remove,
-}
-
-impl Step {
-    const ALL: [Self; 3] = [Self::Add, Self::Turn, Self::Remove];
-}
-
 impl Keeper<'_> {
     fn keep(
         &self,
@@ -194,7 +175,7 @@ impl Keeper<'_> {
             let work: Vec<_> = switches.iter().copied().zip(&mut devices).collect();
             let mut tables = Vec::with_capacity(switches.len());
             for (switch, seen) in switches.iter().zip(at_once(work, self.fabric.parallel(), read)) {
-                let (mark, rows) = match seen {
+                let (glance, rows) = match seen {
                     Ok(seen) => seen,
                     Err(fault) => {
                         tell_fault(*switch, fault, &mut faults, events);
@@ -202,7 +183,7 @@ impl Keeper<'_> {
                         continue;
                     }
                 };
-                match mark {
+                match glance.mark {
                     Some(mark) if self.is_ours(mark) => marks[switch.index()] = mark,
                     Some(mark) => return Ok(AddressesResult::Superseded(*switch, mark)),
                     None => return Ok(AddressesResult::Untagged(*switch)),
@@ -210,6 +191,8 @@ impl Keeper<'_> {
                 if faults.remove(switch).is_some() {
                     events(AddressesEvent::Answers(*switch));
                 }
+                let pvids: Vec<Option<VlanId>> = glance.ports.iter().map(|port| port.pvid).collect();
+                addresses.handle_pvids(*switch, &pvids);
                 tables.push(Some(rows));
             }
             let changed = addresses.handle_tables(began.elapsed(), &tables);
@@ -219,11 +202,11 @@ impl Keeper<'_> {
             while let Some(notice) = addresses.poll_notice() {
                 events(AddressesEvent::Notice(notice));
             }
-            let order = |switch: SwitchId| Order { entries: addresses.entries(switch), stale: addresses.stale(switch) };
-            let orders: Vec<Order> = switches.iter().map(|switch| order(*switch)).collect();
+            let orders: Vec<AddressOrder> =
+                switches.iter().map(|switch| AddressOrder::of(addresses, *switch)).collect();
             let removes = orders.iter().any(|order| !order.stale.is_empty());
             behind.clear();
-            for step in Step::ALL {
+            for step in AddressStep::ALL {
                 let work: Vec<_> = devices.iter_mut().zip(&marks).zip(&orders).collect();
                 let carried = at_once(work, self.fabric.parallel(), |((device, mark), order)| {
                     self.carry_out(device, *mark, step, order)
@@ -259,45 +242,39 @@ impl Keeper<'_> {
         Ok(AddressesResult::Left(addresses.known().len(), behind))
     }
 
-    /// Reads what a switch has learned, and who set it up last.
-    fn look(
-        &self,
-        switch: SwitchId,
-        attended: &mut Option<Attended>,
-    ) -> Result<(Option<Mark>, Vec<LearnedRow>), Fault> {
-        let Attended { device, .. } = match attended {
-            Some(attended) => attended,
+    /// Reads what a switch has learned, and looks at it.
+    fn look(&self, switch: SwitchId, attended: &mut Option<Attended>) -> Result<(Glance, Vec<LearnedRow>), Fault> {
+        let own = match attended {
+            Some(own) => own,
             None => attended.insert(self.attend_again(switch)?),
         };
-        let learned = device.learned_in(&self.vlans)?;
+        let learned = own.device.learned_in(&self.vlans)?;
+        let glance = own.device.glance()?;
+        if own.has_restarted() {
+            // Its entries are to be read again.
+            return Err(Fault::Fenced);
+        }
         let rows = learned.into_iter().map(|((vlan, mac), at)| LearnedRow { vlan, mac, at });
-        Ok((device.mark()?, rows.collect()))
+        Ok((glance, rows.collect()))
     }
 
     fn attend_again(&self, switch: SwitchId) -> Result<Attended, Fault> {
         let mut device = self.fabric.connect_by_snmp(switch)?;
         let mut entries = device.read()?.config.entries;
         entries.retain(|(_, mac), _| self.changing.is_learned(*mac));
-        Ok(Attended { device, entries })
+        Ok(Attended::new(device, entries))
     }
 
     /// Takes a step toward what a switch is to hold and to forget; says whether it did. One that did not answer before is left alone.
-    fn carry_out(&self, attended: &mut Option<Attended>, mark: Mark, step: Step, order: &Order) -> Result<bool, Fault> {
-        let Some(Attended { device, entries }) = attended else { return Ok(false) };
-        // An entry takes the place of a row, and leaves none behind when it goes.
-        let stale = order.stale.iter().filter(|(key, _)| !order.entries.contains_key(key));
-        let set = |((vlan, mac), slot): (&(VlanId, Mac), &Slot)| Edit::SetEntry(*vlan, *mac, *slot);
-        let edits: Vec<Edit> = match step {
-            Step::Add => order.entries.iter().filter(|(key, _)| !entries.contains_key(key)).map(set).collect(),
-            Step::Turn => {
-                let turns = order.entries.iter().filter(|(key, slot)| entries.get(key) != Some(slot));
-                turns.chain(stale).map(set).collect()
-            }
-            Step::Remove => {
-                let gone = entries.keys().filter(|key| !order.entries.contains_key(key));
-                gone.map(|(vlan, mac)| Edit::UnsetEntry(*vlan, *mac)).collect()
-            }
-        };
+    fn carry_out(
+        &self,
+        attended: &mut Option<Attended>,
+        mark: Mark,
+        step: AddressStep,
+        order: &AddressOrder,
+    ) -> Result<bool, Fault> {
+        let Some(Attended { device, entries, .. }) = attended else { return Ok(false) };
+        let edits = order.edits(step, entries);
         if edits.is_empty() {
             return Ok(true);
         }
@@ -306,13 +283,7 @@ impl Keeper<'_> {
             *attended = None;
             return Err(fault);
         }
-        for edit in edits {
-            match edit {
-                Edit::SetEntry(vlan, mac, slot) => _ = entries.insert((vlan, mac), slot),
-                Edit::UnsetEntry(vlan, mac) => _ = entries.remove(&(vlan, mac)),
-                _ => {}
-            }
-        }
+        note_edits(&edits, entries);
         Ok(true)
     }
 

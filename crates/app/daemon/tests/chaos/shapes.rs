@@ -1,0 +1,97 @@
+//! Small fabrics to live in, and plans for each.
+
+use std::{
+    fmt::Write as _,
+    sync::{Arc, OnceLock},
+};
+
+use fabric::{Plan, Policy, Resilience, Topology, format::native::parse_native};
+
+/// A fabric, and plans that people propose for it.
+pub(crate) type Shape = (Topology, Arc<Vec<Plan>>);
+
+/// Pairs of switches that are joined, beginning with a ring.
+const CABLINGS: [&[(usize, usize)]; 3] = [
+    &[(0, 1), (1, 2), (2, 3), (3, 0)],
+    &[(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)],
+    &[(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (1, 3), (0, 2)],
+];
+
+/// What hosts are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rim {
+    /// A host with one port at each switch.
+    Plain,
+    /// Two failover bonds, one of them with its ports the other way round, and a LAG.
+    Bonds,
+    /// Hypervisors, behind whose ports addresses are learned.
+    Guests,
+    /// Some of both.
+    Mixed,
+}
+
+/// Which cabling has which kind of rim.
+const SHAPES: [(usize, Rim); 9] = [
+    (0, Rim::Plain),
+    (1, Rim::Plain),
+    (2, Rim::Plain),
+    (0, Rim::Bonds),
+    (1, Rim::Bonds),
+    (0, Rim::Guests),
+    (2, Rim::Guests),
+    (0, Rim::Mixed),
+    (1, Rim::Mixed),
+];
+
+/// Small fabrics with hosts of every kind.
+pub(crate) fn shapes() -> &'static [Shape] {
+    static MADE: OnceLock<Vec<Shape>> = OnceLock::new();
+    MADE.get_or_init(|| SHAPES.iter().map(|(cabling, rim)| shape(CABLINGS[*cabling], *rim)).collect())
+}
+
+fn shape(links: &[(usize, usize)], rim: Rim) -> Shape {
+    let topology = parse_native("chaos.yaml", &text(links, rim)).expect("a sound topology");
+    let policies = [
+        Policy { resilience: Resilience::OneLink, ..Policy::default() },
+        Policy::default(),
+        Policy { resilience: Resilience::OneLink, seed: 7, ..Policy::default() },
+    ];
+    let plan = |policy: &Policy| planner::plan(&topology, policy, None).expect("a plan");
+    let plans = policies.iter().map(plan).collect();
+    (topology, Arc::new(plans))
+}
+
+fn text(links: &[(usize, usize)], rim: Rim) -> String {
+    let count = 1 + links.iter().map(|(a, b)| *a.max(b)).max().expect("links");
+    let mut used = vec![0; count];
+    let mut port = |at: usize| {
+        used[at] += 1;
+        format!("s{at}:p{}", used[at])
+    };
+    let mut text = String::from("switches:\n");
+    (0..count).for_each(|at| _ = writeln!(text, "  s{at}: {{}}"));
+    text.push_str("links:\n");
+    links.iter().for_each(|(a, b)| _ = writeln!(text, "  - {} -- {} @ 1gbit", port(*a), port(*b)));
+    text.push_str("hosts:\n");
+    for at in 0..count {
+        let learns = match rim {
+            Rim::Guests if at > 0 => format!(", addresses: learned, addresses-max: {at}"),
+            Rim::Mixed if at % 2 == 1 => ", addresses: learned, addresses-max: 2".to_owned(),
+            _ => String::new(),
+        };
+        _ = writeln!(text, "  h{at}: {{mac: \"02:00:00:00:00:0{at}\", port: \"{}\"{learns}}}", port(at));
+    }
+    let bonds: &[(usize, usize)] = match rim {
+        Rim::Plain | Rim::Guests => return text,
+        Rim::Bonds => &[(0, 1), (3, 2)],
+        Rim::Mixed => &[(2, 3)],
+    };
+    text.push_str("machines:\n");
+    for (number, (first, second)) in bonds.iter().enumerate() {
+        let nics = format!("{{eth0: {{port: \"{}\"}}, eth1: {{port: \"{}\"}}}}", port(*first), port(*second));
+        _ = writeln!(text, "  b{number}: {{bond: failover, mac: \"02:00:00:00:01:0{number}\", nics: {nics}}}");
+    }
+    let nics = format!("{{eth0: {{port: \"{}\"}}, eth1: {{port: \"{}\"}}}}", port(1), port(1));
+    _ = writeln!(text, "  l0: {{bond: lacp, mac: \"02:00:00:00:02:00\", nics: {nics}}}");
+    text
+}
