@@ -53,6 +53,17 @@ fn the_first_listed_address_is_that_of_a_host_without_one() {
 
 /// Whatever format names management addresses, two switches of one address are refused, with the place of both.
 #[test]
+fn a_port_that_has_learned_all_it_may_is_copied_with_the_others() {
+    let text = "switches: {a: {}}\nlinks: []\nhosts:\n  v1: {port: \"a:p1\", mac: \"02:00:00:00:00:01\", \
+        addresses: learned, addresses-max: 2}\n";
+    let topology = parse_native("f", text).expect("valid");
+    let host = topology.learning_hosts().next().expect("one");
+    let full = topology.with_learned(&[7, 8].map(|mac| (Mac::local(mac), host)).into());
+    let copy = TopologyBuilder::of(&full).finish().expect("as good as the original");
+    assert_eq!((&copy, copy.host(host).learned_max), (&full, Some(0)));
+}
+
+#[test]
 fn an_address_that_two_switches_have_is_refused_in_every_format() {
     let check = |format: Format, text: &str, second: &str, first: &str| {
         let options = ImportOptions::default();

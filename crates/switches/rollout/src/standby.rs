@@ -726,9 +726,9 @@ fn parts(plan: &Plan, overs: &BTreeMap<Failure, Over>) -> BTreeMap<Failure, Part
     stored.chain(quiet).filter(|(_, part)| !part.outer.is_empty()).collect()
 }
 
-/// Switches and groups that the plan is ready for, by a switch-over or since no frame between hosts elsewhere meets them. Cost:
+/// Switches and groups that the plan is protected against, by a switch-over or since no frame between other hosts passes them. Cost:
 /// O((switches + groups) · (switches + links)).
-fn unmissed(plan: &Plan) -> Vec<Failure> {
+pub(crate) fn unmissed(plan: &Plan) -> Vec<Failure> {
     let Some(failover) = &plan.failover else { return Vec::new() };
     // What ties hosts together is told of what carries frames.
     let Ok(in_service) = InService::of(&plan.topology, &plan.policy.drain.links) else { return Vec::new() };

@@ -7,6 +7,8 @@ use std::{
 
 use fabric::{Assignment, Failure, HostId, LinkId, Plan, Tagging, VlanId};
 
+use crate::standby::unmissed;
+
 /// Which failure's answer hosts' ports hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -75,8 +77,23 @@ impl Moves {
                 waiting: pick(&|host, _| at(host).is_none()),
             }
         };
+        let down: Vec<Failure> = answers.keys().copied().filter(|failure| has_failed(*failure)).collect();
+        // Where a switch or a group is down that nothing is stored for, since no frame between other hosts passes it, no host moves for
+        // one of its cables.
+        let needs_nothing = |part: &Failure| {
+            !answers.contains_key(part) && !part.outer_links(&plan.topology).is_empty() && has_failed(*part)
+        };
+        let quiet = if down.is_empty() { Vec::new() } else { unmissed(plan) };
+        let quiet: Vec<Vec<LinkId>> =
+            quiet.into_iter().filter(needs_nothing).map(|part| part.links(&plan.topology)).collect();
+        let is_within_quiet = |failure: Failure| {
+            let own = failure.links(&plan.topology);
+            quiet.iter().any(|links| own.iter().all(|link| links.contains(link)))
+        };
         // Of what is down that whose answer explains most; as standby would, a group, a switch or the first cable, if none does.
-        let down = answers.keys().copied().filter(|failure| has_failed(*failure)).map(of);
+        let down = down.into_iter().map(|failure| (failure, of(failure)));
+        let down = down.filter(|(failure, moves)| moves.explained().next().is_some() || !is_within_quiet(*failure));
+        let down = down.map(|(_, moves)| moves);
         let likeliest = down.max_by_key(|moves| {
             (moves.explained().count(), moves.width(plan), Reverse(moves.waiting.len()), moves.order())
         });
