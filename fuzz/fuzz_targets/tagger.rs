@@ -1,6 +1,6 @@
 //! Any bytes as what comes to a tagger: its configuration is read or refused, and read again as the same when written; a
-//! frame is what the socket of the probes hears, for the host that it names, or nothing; what the twin answers or lets in is
-//! no other frame than came.
+//! frame is what the socket of the probes hears, for the host that it names or as long flows for all, or nothing; what the twin
+//! answers or lets in is no other frame than came.
 #![no_main]
 
 use fabric::{Mac, VlanId};
@@ -16,7 +16,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         assert_eq!(tagger::Config::parse("again", &config.text()), Ok(config));
     }
     hear(data);
-    let _ = (tagger::layout::read_key(data), tagger::layout::read_entry(data));
+    let _ = (tagger::layout::read_key(data), tagger::layout::read_entry(data), tagger::layout::read_flow(data));
 });
 
 /// A frame with its tag off, at the socket; and with it on, at the twin of the ingress program.
@@ -32,5 +32,16 @@ fn hear(data: &[u8]) {
     if let Ingress::Answer(answer) = twin::ingress(&table, own, data) {
         assert_eq!((&answer[..6], answer.len()), (&data[6..12], data.len()));
     }
-    let _ = twin::egress(&table, data, |hash| hash);
+    let _ = twin::egress(&table, data, |_, hash| hash);
+    hear_flows(data);
+}
+
+/// What is read of an announcement is what is announced again.
+fn hear_flows(data: &[u8]) {
+    let hearer = Mac::local(1);
+    let heard = wire::read(hearer, data);
+    if let Some(ProbeMessage::Flows { from, flows }) = &heard {
+        let frame = wire::announcement(*from, VlanId::MIN, flows);
+        assert_eq!(wire::read(hearer, &[&frame[..12], &frame[16..]].concat()), heard);
+    }
 }
