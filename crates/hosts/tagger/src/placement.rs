@@ -7,12 +7,12 @@
 //! Every host announces its long flows to all others: the destination and the VLAN of each. From these and the plan each host knows the
 //! load of every link, if every long flow sends as much as ports allow: a port's rate, divided by the long flows that leave it, or by
 //! those that enter it where they are more. A host moves a flow if another VLAN's most loaded link is less loaded than that of its own.
-//! Every host decides for itself; three rules keep hosts from reacting to each other for ever:
+//! Every host decides for itself; three rules keep hosts from reacting to each other without end:
 //!
 //! - A flow whose links carry all demands stays.
 //! - Otherwise it moves with probability one half in each look, so that of two flows that share a link one stays. A look moves one flow
 //!   at most, the fastest first.
-//! - A flow that moved stays until all hosts have heard of it.
+//! - A flow that moved stays for two announcements, so that all hosts have heard of it.
 //!
 //! The kernel moves the flow during its first pause of [`PAUSE_NS`], so its frames stay in order. A flow that does not pause within
 //! [`PATIENCE_NS`] moves anyway, and its frames may be reordered once.
@@ -33,8 +33,8 @@ const MS: u64 = 1_000_000;
 
 /// Interval between looks at all flows.
 pub const LOOK_NS: u64 = 100 * MS;
-/// Interval between announcements of a host that has long flows, in a fabric of up to 250 hosts; each further host makes it longer, so
-/// that no host hears more than a thousand announcements of a second.
+/// Interval between announcements of a host that has long flows, in a fabric of up to 250 hosts. Each further host makes it longer, so
+/// that a host hears at most [`ANNOUNCEMENTS_PER_S`].
 const ANNOUNCE_NS: u64 = 250 * MS;
 const ANNOUNCEMENTS_PER_S: u64 = 1000;
 /// Announced flows are forgotten after this many intervals.
@@ -47,15 +47,15 @@ const LONG_BYTES: u64 = 1 << 20;
 const LONG_PART: u64 = 16;
 /// The load of a link, in percent of its rate, above which it slows flows down.
 const FULL_PERCENT: u64 = 105;
-/// A flow moves if the load falls by at least this part: one in.
+/// A flow moves if the load of its most loaded link falls by at least one part in this many.
 const GAIN_PART: u64 = 10;
-/// In each look, one flow in this many moves of those that should.
+/// A flow that should move does so with a probability of one in this many, in each look.
 const ODDS: usize = 2;
 /// How long a flow stays after a move, in intervals between announcements.
 const HOLD_INTERVALS: u64 = 2;
-/// The pause during which a flow moves, and how long the move waits for one.
+/// The pause during which a flow moves.
 pub const PAUSE_NS: u64 = MS / 2;
-/// See [`PAUSE_NS`].
+/// How long a move waits for such a pause.
 pub const PATIENCE_NS: u64 = 20 * MS;
 
 /// A flow as the kernel counts it, and the VLANs of its route.
@@ -179,8 +179,8 @@ impl Placement {
             };
             if self.rng.below(ODDS) == 0 {
                 flow.held_until_ns = now_ns + HOLD_INTERVALS * self.announce_ns;
-                // All hosts hear of it with the next look.
-                self.next_announcement_ns = now_ns;
+                // The next look finds it in its new VLAN, and all hosts hear of that.
+                self.next_announcement_ns = now_ns + LOOK_NS;
                 return Some(Move { slot: sample.slot, choice });
             }
         }
