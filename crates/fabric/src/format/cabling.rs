@@ -89,7 +89,7 @@ pub(crate) fn host_facts(topology: &Topology, host: &Host) -> Vec<(&'static str,
     machine.into_iter().chain(rail).chain(weight).chain(macs).chain(bond).chain(kind).chain(learned).collect()
 }
 
-/// The groups of a switch or of a link, as formats without words of their own for it say it: names, separated by spaces.
+/// The groups of a switch or of a link, as DOT, GraphML and containerlab files state them: names, separated by spaces.
 pub(crate) fn groups_text<'t>(topology: &'t Topology, is_member: impl Fn(&'t Group) -> bool) -> Option<String> {
     let groups = topology.groups().iter().filter(|group| is_member(group));
     let names: Vec<&str> = groups.map(|group| group.name.as_str()).collect();

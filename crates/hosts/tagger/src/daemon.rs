@@ -76,9 +76,9 @@ pub fn prepare(tagged: &Tagged) -> Result<Prepared<'_>, TaggerError> {
     Ok(Prepared { tagged, socket })
 }
 
-/// Watches until `stop` says so, and places flows if there are links; then puts the table back as it was given. Where somebody else replaces the table
-/// meanwhile, a process without capabilities cannot open the new one: that is an error, and whoever keeps the daemon starts
-/// it again.
+/// Watches until `stop` returns true, then puts the table back as it was given. Places flows where `links` are given. Where
+/// another process replaces the table meanwhile, a process without capabilities cannot open the new one: that is an error, and
+/// whoever keeps the daemon starts it again.
 ///
 /// # Errors
 /// If a map is refused, or the socket fails.

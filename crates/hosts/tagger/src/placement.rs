@@ -41,7 +41,7 @@ const ANNOUNCEMENTS_PER_S: u64 = 1000;
 const STALE_INTERVALS: u64 = 4;
 #[cfg(test)]
 const STALE_NS: u64 = STALE_INTERVALS * ANNOUNCE_NS;
-/// A long flow has sent at least this,
+/// A long flow has sent at least this many bytes,
 const LONG_BYTES: u64 = 1 << 20;
 /// and sends at least one part in this many of the host's rate.
 const LONG_PART: u64 = 16;
@@ -119,7 +119,7 @@ struct Demand<'a> {
 }
 
 impl Placement {
-    /// Without flows. The seed is that of the random choices.
+    /// A host without flows. `seed` determines its random choices.
     pub fn new(own: Mac, links: Links, seed: u64) -> Self {
         let heard_of_all_ns = links.hosts() as u64 * 1_000_000_000 / ANNOUNCEMENTS_PER_S;
         Self {
@@ -137,7 +137,7 @@ impl Placement {
 
     /// Another host has these long flows.
     pub fn handle_flows(&mut self, now_ns: u64, from: Mac, flows: Vec<(Mac, VlanId)>) {
-        // Strangers would fill the memory.
+        // Hosts of the plan alone, so that memory is bounded.
         if self.links.port_bps(from).is_some() {
             self.announced.insert(from, (now_ns, flows));
         }

@@ -134,7 +134,7 @@ fn retransmit_after(device: &str, floor_ms: u32) -> Result<()> {
     Ok(())
 }
 
-/// A host's table, its paths, and where it places flows the links.
+/// A host's table and paths, and the links of the plan where it places flows.
 struct Tables {
     table: TaggingTable,
     paths: Paths,

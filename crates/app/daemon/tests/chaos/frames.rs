@@ -1,4 +1,4 @@
-//! Where frames go, by an idea of it that is not the judge's: from the state of the virtual switches alone.
+//! Follows frames through the virtual switches, by their state alone and independently of the judge.
 
 use std::collections::BTreeSet;
 

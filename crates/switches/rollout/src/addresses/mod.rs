@@ -15,8 +15,8 @@
 //!
 //! Duplicates: RFC 7432, 15.1 (N = 5 moves within M = 180 s).
 //!
-//! Nothing is done here. Tell [`Addresses::handle_pvids`] and [`Addresses::handle_tables`] what switches have learned, have them hold [`Addresses::entries`], remove the
-//! rows of [`Addresses::stale`], and tell [`Addresses::handle_removed`] that they are gone.
+//! Nothing is done here. Tell [`Addresses::handle_pvids`] and [`Addresses::handle_tables`] what switches have and have learned, have
+//! them hold [`Addresses::entries`], remove the rows of [`Addresses::stale`], and tell [`Addresses::handle_removed`] that they are gone.
 
 mod held;
 mod places;
