@@ -13,12 +13,13 @@
 //!         └───────────────▶ rounds
 //! ```
 //!
-//! *Loss* alone is no congestion either: on a bad cable it does not go away by sending less. When a round loses more than
-//! the link's known floor, the window is cut by 30 % for a few rounds as an experiment. If the loss halves, it was
-//! congestion and the cut stays; otherwise the loss becomes the floor and the window returns.
+//! *Loss* alone is no congestion either: on a bad cable it does not go away by sending less. When rounds without a queue lose more
+//! than the link's known floor, the window is cut by 30 % for a few of them as an experiment. If the loss halves, it was
+//! congestion and the cut stays; otherwise the loss becomes the floor and the window returns. Rounds over the target prove nothing of
+//! the cable: what they lose may have overflowed a queue that another flow fills, however little this one sends.
 //!
 //! *Another's queue*: if the delay stays over the target for long although the window shrank, a loss-driven flow such as
-//! TCP's fills the buffer. Then the window goes the way of Reno, one packet a round trip and × 0.7 after a loss (Copa's
+//! TCP's fills the buffer. Then the window grows as CUBIC's does beside Reno, half a packet a round trip and × 0.7 after a loss (Copa's
 //! competitive mode: V. Arun and H. Balakrishnan, NSDI 2018, section 2.2), with a look every two seconds whether the queue
 //! can be drained again.
 //!
@@ -71,6 +72,9 @@ const CUT_MAX: f64 = 0.5;
 const LOSS_NOTED: f64 = 0.02;
 /// What remains of the window in an experiment, and after a loss in competition.
 const LOSS_FACTOR: f64 = 0.7;
+/// Packets by which the window grows a round trip in competition: with this cut after a loss, the rate of Reno, which grows by
+/// one and halves (RFC 9438, section 4.3).
+const COMPETING_GROWTH: f64 = 3.0 * (1.0 - LOSS_FACTOR) / (1.0 + LOSS_FACTOR);
 /// Packets that are counted at least before their losses are judged. One round is too few: where offloads carry a run as
 /// one frame, it is lost as one, and a single bad run would look like a storm.
 const JUDGED_PACKETS: u64 = 120;
@@ -153,8 +157,13 @@ enum Mode {
 struct Experiment {
     window_before: f64,
     loss_before: f64,
+    /// Packets that rounds under the target lost.
     lost: u64,
+    /// Packets of those rounds that were acknowledged.
     acked: u64,
+    /// The same of the round that runs.
+    #[serde(default)]
+    round: (u64, u64),
     /// Packets sent before the cut do not count.
     from_number: u64,
 }
@@ -328,7 +337,7 @@ impl Congestion {
     pub(crate) fn handle_lost(&mut self, number: u64) {
         self.round_lost += 1;
         if let Some(experiment) = self.experiment.as_mut().filter(|experiment| number >= experiment.from_number) {
-            experiment.lost += 1;
+            experiment.round.0 += 1;
         }
     }
 
@@ -337,7 +346,7 @@ impl Congestion {
         self.round_acked += acked.packets;
         self.round_rtt_min = self.round_rtt_min.min(acked.rtt);
         if let Some(experiment) = self.experiment.as_mut().filter(|experiment| acked.number >= experiment.from_number) {
-            experiment.acked += acked.packets;
+            experiment.round.1 += acked.packets;
         }
         if acked.limited == Limited::ByWindow {
             self.round_limited = Limited::ByWindow;
@@ -347,7 +356,9 @@ impl Congestion {
                 Mode::Start => acked.bytes as f64,
                 Mode::Delay => GROWTH * haste * self.packet * windows * self.share(),
                 // The coupling knows the other links.
-                Mode::Compete { .. } => self.packet * windows * self.share_of_flows() * acked.coupling,
+                Mode::Compete { .. } => {
+                    COMPETING_GROWTH * self.packet * windows * self.share_of_flows() * acked.coupling
+                }
             };
             // A run may be many windows long.
             self.window = (self.window + growth.min(self.window)).min(WINDOW_MAX);
@@ -374,7 +385,7 @@ impl Congestion {
         if common < target || self.calm_at == Time::ZERO {
             self.calm_at = now;
         }
-        self.judge_losses(acked);
+        self.judge_losses(acked, is_calm);
         if self.drain(now) {
             return;
         }
@@ -396,6 +407,7 @@ impl Congestion {
                 if may_blame && now.since(self.calm_at) > patience {
                     self.window = self.window.max(self.competing_window.take().unwrap_or_default());
                     self.mode = Mode::Compete { until: now + COMPETE_FOR };
+                    self.experiment = None;
                 }
             }
             Mode::Compete { until } => {
@@ -429,7 +441,17 @@ impl Congestion {
     }
 
     /// Starts and ends experiments on the cause of losses.
-    fn judge_losses(&mut self, acked: &Acked) {
+    fn judge_losses(&mut self, acked: &Acked, is_calm: bool) {
+        if let Some(experiment) = &mut self.experiment {
+            let (lost, acked_packets) = std::mem::take(&mut experiment.round);
+            if is_calm {
+                experiment.lost += lost;
+                experiment.acked += acked_packets;
+            }
+        }
+        if !is_calm {
+            return;
+        }
         if let Some(experiment) = self.experiment {
             if experiment.lost + experiment.acked < JUDGED_PACKETS {
                 return;
@@ -457,6 +479,7 @@ impl Congestion {
                 loss_before: ratio,
                 lost: 0,
                 acked: 0,
+                round: (0, 0),
                 from_number: acked.next_number,
             });
             self.window = (self.window * LOSS_FACTOR).max(self.window_min());
@@ -525,6 +548,42 @@ mod tests {
         assert!(congestion.window() < cut);
         (20..200).for_each(|number| congestion.handle_refused(number, number + 1));
         assert_eq!(congestion.window(), 2 * 1232, "never less than the least");
+    }
+
+    /// Rounds of 200 packets, of which one in ten is lost, at this round-trip time on a link whose own is 1 ms.
+    fn lossy_rounds(rtt: Duration) -> Congestion {
+        let mut congestion = Congestion::new(1232);
+        let mut now = Time::ZERO + Duration::from_secs(1);
+        for round in 0..40 {
+            let number = round * 200;
+            (number..number + 20).for_each(|lost| congestion.handle_lost(lost));
+            let acked = Acked {
+                bytes: 180 * 1232,
+                packets: 180,
+                rtt,
+                rtt_min: Duration::from_millis(1),
+                rtt_smoothed: rtt,
+                number: number + 199,
+                next_number: number + 200,
+                limited: Limited::ByWindow,
+                waits: Duration::ZERO,
+                coupling: 1.0,
+                least_queue: None,
+                has_siblings: false,
+            };
+            congestion.handle_acked(now, acked);
+            now = now + rtt;
+        }
+        congestion
+    }
+
+    #[test]
+    fn losses_are_the_links_own_only_where_no_queue_could_have_overflowed() {
+        let bad_cable = lossy_rounds(Duration::from_micros(1_100)).loss_floor;
+        assert!((0.09..0.11).contains(&bad_cable), "{bad_cable}");
+        let behind_another_flow = lossy_rounds(Duration::from_millis(9));
+        assert_eq!(behind_another_flow.loss_floor, 0.0);
+        assert!(behind_another_flow.competes());
     }
 
     #[test]

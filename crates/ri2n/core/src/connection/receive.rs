@@ -398,7 +398,7 @@ impl Connection {
     /// The share of a lone flow's growth that a link has which competes beside others of this connection.
     fn coupling(&self, index: usize) -> f64 {
         let Some(link) = self.links.get(index).and_then(Option::as_ref) else { return 1.0 };
-        let competing = |link: &&Link| link.monitor.is_usable() && link.congestion.competes();
+        let competing = |link: &&Link| link.monitor.is_usable() && link.congestion.is_crowded();
         let all = self.each_link().filter(competing).map(Link::as_competitor);
         congestion::coupling(link.as_competitor().0, all)
     }
