@@ -53,7 +53,9 @@ pub use number::fresh_number;
 pub use observe::{Observation, Observations, Replaced, observe, observe_switch, write_observations};
 pub use parallel::at_once;
 pub use reached::{Commands, Connected, Reached};
-pub use standby::{AtEnd, DesiredState, Report, StandbyEvent, StandbyRequest, StandbyResult, Tracker, stand_by};
+pub use standby::{
+    AtEnd, DesiredState, Report, StandbyEvent, StandbyRequest, StandbyResult, Tracker, counted_ports, stand_by,
+};
 pub use status::{Expected, LinkLoad, Monitor, StatusReport};
 pub use store::{FolderStore, MemoryStore, Store};
 pub use token::CancellationToken;

@@ -108,6 +108,12 @@ fn bond_notice(plan: &Plan, notice: &BondNotice) -> Words {
             let text = format!("{to} at {at} takes over from {from}: entries for its addresses turn there");
             words("bond-moves", Some(to), text)
         }
+        BondNotice::Sends { from, to } => {
+            let ((from, _), (to, at)) = (port(from), port(to));
+            let text =
+                format!("{to} at {at} sends instead of {from}, which is up: entries for its addresses turn there");
+            words("bond-moves", Some(to), text)
+        }
         BondNotice::Down(active) => {
             let (name, at) = port(active);
             let machine = &topology.machine(topology.host(active).machine).name;

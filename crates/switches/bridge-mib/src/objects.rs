@@ -103,6 +103,8 @@ pub mod if_mib {
         NAME: "ifName", [1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 1], Octets, ReadOnly;
         /// `ifHCInOctets`: octets received.
         HC_IN_OCTETS: "ifHCInOctets", [1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 6], Counter64, ReadOnly;
+        /// `ifInBroadcastPkts`: broadcast frames received.
+        IN_BROADCAST_PKTS: "ifInBroadcastPkts", [1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 3], Counter32, ReadOnly;
         /// `ifHCInUcastPkts`: unicast frames received.
         HC_IN_UCAST_PKTS: "ifHCInUcastPkts", [1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 7], Counter64, ReadOnly;
         /// `ifHCInMulticastPkts`: multicast frames received.

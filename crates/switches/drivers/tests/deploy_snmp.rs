@@ -660,7 +660,7 @@ fn the_tag_is_left_where_there_is_room_and_found_where_it_is() {
     assert_eq!(sites[0].running(), held);
     let mut device = sites[0].connect(4, SaveMethod::Unknown).expect("a device");
     assert_eq!(device.read().expect("a reading").mark, Some(Mark::new(1, 1, 1)));
-    assert_eq!(device.glance().expect("a glance").mark, Some(Mark::new(1, 1, 1)), "a glance finds it too");
+    assert_eq!(device.glance(&[]).expect("a glance").mark, Some(Mark::new(1, 1, 1)), "a glance finds it too");
     let names = sites[0].session(5).get(&[q_bridge::VLAN_STATIC_NAME.row(&bridge_mib::index::VlanIndex(vlan(4092)))]);
     assert_eq!(names.expect("an answer")[0].octets(), Some(&b"esp-1-00000001-00000001"[..]));
 }

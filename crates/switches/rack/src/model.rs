@@ -27,6 +27,8 @@ const UP_SINCE: Duration = Duration::from_secs(60);
 const IF_INDEX_FIRST: u32 = 101;
 /// Chassis MACs are octets of their own, so that nothing else has them.
 const CHASSIS: [u8; 2] = [2, 0x21];
+/// All frames are of this size, and unicast.
+const FRAME_OCTETS: u64 = 1518;
 /// Capability "bridge" of LLDP.
 const BRIDGE: u16 = 4;
 
@@ -131,6 +133,7 @@ impl DataPlane for Model {
                 (sensor.oper, sensor.changed_cs, sensors.neighbours.changed_cs) = (oper, up_cs, up_cs);
             }
             [sensor.counters.in_octets, sensor.counters.out_octets] = plug.octets;
+            sensor.counters.in_unicast = plug.octets[0] / FRAME_OCTETS;
             sensor.speed_bps = match topology.port(*port).attachment {
                 fabric::Attachment::Link(link) => topology.link(link).rate_bps,
                 fabric::Attachment::Host(host) => topology.host(host).rate_bps,

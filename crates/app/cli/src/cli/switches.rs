@@ -217,12 +217,13 @@ pub(crate) struct Watch {
     pub(crate) times: Option<u64>,
 }
 
-/// Stand by for a cable to fail, and then switch hosts over to the VLANs that the plan stored for that.
+/// Stand by for a cable to fail, and then switch hosts over to the VLANs that the plan stored for that; turn the entries of a failover
+/// bond to the port that it uses.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  espalier standby plan.json --credentials admin.toml\n  \
     espalier standby plan.json --interval 0.2 --hold 60 --json\n\n\
-    The plan is one of `plan --resilience 1`, or `--resilience switch`, that `deploy` has put on the switches. Only PVIDs of hosts' ports are written, \
-    and nothing is saved. Ctrl-C leaves the switches as they are; the next standby takes that up. Where somebody deploys \
+    The plan is one of `plan --resilience 1`, or `--resilience switch`, or one with failover bonds, that `deploy` has put on the switches. Only PVIDs of \
+    hosts' ports and entries for the addresses of bonds are written, and nothing is saved. Ctrl-C leaves the switches as they are; the next standby takes that up. Where somebody deploys \
     meanwhile, it ends with exit code 1.")]
 pub(crate) struct Standby {
     /// The plan that the switches hold.

@@ -249,7 +249,7 @@ impl Keeper<'_> {
             None => attended.insert(self.attend_again(switch)?),
         };
         let learned = own.device.learned_in(&self.vlans)?;
-        let glance = own.device.glance()?;
+        let glance = own.device.glance(&[])?;
         if own.has_restarted() {
             // Its entries are to be read again.
             return Err(Fault::Fenced);

@@ -32,6 +32,7 @@ impl Route {
         let topology = following(&old.topology, &active, &request.plan.topology);
         let (before, after) = (Plan { topology: active, ..old.clone() }, Plan { topology, ..request.plan.clone() });
         let mut route = Self::new(&DeployRequest { plan: &after, since: Some(&before), ..request.clone() })?;
+        route.plan = route.plan.proven_as(request.plan);
         let Way::Live { start, stages } = &mut route.way else { return Ok(route) };
         let changing = Changing::of(&old.topology);
         let mut restored = BTreeMap::new();

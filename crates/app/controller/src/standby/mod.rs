@@ -1,5 +1,5 @@
-//! When a cable dies, hosts switch over as the plan stored; when the active port of a bond does, entries for its addresses turn to
-//! another of its ports.
+//! When a cable dies, hosts switch over as the plan stored; when the active port of a bond does, or the bond sends from another one,
+//! entries for its addresses turn there.
 //!
 //! ```text
 //!   whoever is free: look, set what differs, look ─▶ Report ─▶ Standby ─▶ PVIDs that are to hold, for every switch
@@ -41,7 +41,7 @@ use crate::{
 
 use self::tracker::is_same_deployment;
 
-pub use self::tracker::{DesiredState, Report, Tracker};
+pub use self::tracker::{DesiredState, Report, Tracker, counted_ports};
 
 /// How `standby` behaves.
 #[derive(Clone, Copy, Debug)]
@@ -133,15 +133,17 @@ pub fn stand_by(
     let fabric = Fabric::of(plan, keyring, options, Cancel::default())?;
     let mut waits = |switch, fault| events(StandbyEvent::Waits(switch, fault));
     let Some(found) = start(plan, &fabric, token, &mut waits) else { return Ok(StandbyResult::Interrupted) };
-    let bonds = Bonds::new(plan);
     let (mark, mut devices) = match agree(plan, found) {
         Ok(agreed) => agreed,
         Err(why) => return Ok(StandbyResult::Disagreement(why)),
     };
     let changing = Changing::of(&plan.topology);
     devices.iter_mut().for_each(|device| device.entries.retain(|(_, mac), _| changing.is_of_bond(*mac)));
+    let held: Vec<Entries> = devices.iter().map(|device| device.entries.clone()).collect();
+    let bonds = Bonds::held(plan, &held);
     let (interval, hints, at_end) = (request.interval, request.hints, request.at_end);
-    let watch = Watch { plan, fabric: &fabric, mark, interval, hints, at_end };
+    let started = Instant::now();
+    let watch = Watch { plan, fabric: &fabric, mark, started, interval, hints, at_end };
     let mut tracker = Tracker::new(plan, mark, standby, bonds);
     Ok(watch.attend(&mut tracker, devices, token, events))
 }
@@ -165,6 +167,7 @@ struct Watch<'a> {
     plan: &'a Plan,
     fabric: &'a Fabric<'a>,
     mark: Mark,
+    started: Instant,
     interval: Duration,
     hints: Option<&'a Mutex<mpsc::Receiver<SwitchId>>>,
     at_end: AtEnd,
@@ -207,6 +210,7 @@ impl Watch<'_> {
             let switch = SwitchId::new(at);
             let mut device = devices[at].lock().unwrap_or_else(PoisonError::into_inner);
             let seen = self.tend(switch, &mut device, order.as_ref());
+            let seen_at = self.started.elapsed();
             match seen {
                 // It may have restarted with other numbers for its ports, or with the entries that it had saved.
                 Err(Fault::Refused(_)) => *device = None,
@@ -216,7 +220,7 @@ impl Watch<'_> {
             drop(device);
             let turn = order.as_ref().map_or(0, |order| order.turn);
             rounds.done(at, order.map_or(0, |order| order.turn), |order| order.turn);
-            if reports.send(Report { switch, turn, seen }).is_err() {
+            if reports.send(Report { switch, turn, at: seen_at, seen }).is_err() {
                 return;
             }
         }
@@ -232,7 +236,8 @@ impl Watch<'_> {
             Some(own) => own,
             None => attended.insert(self.attend_again(switch)?),
         };
-        let seen = own.device.glance()?;
+        let counted = counted_ports(&self.plan.topology, switch);
+        let seen = own.device.glance(&counted)?;
         if own.has_restarted() {
             own = attended.insert(self.attend_again(switch)?);
         }
@@ -250,7 +255,7 @@ impl Watch<'_> {
             return Err(fault);
         }
         entries.clone_from(&order.entries);
-        device.glance()
+        device.glance(&counted)
     }
 
     /// Connects to a switch again, which may have other entries by now.
@@ -275,7 +280,6 @@ impl Watch<'_> {
         events: &mut (dyn FnMut(StandbyEvent) + '_),
     ) -> StandbyResult {
         let topology = &self.plan.topology;
-        let started = Instant::now();
         let order = |switch: SwitchId, state: DesiredState| rounds.order(switch.index(), state, Instant::now());
         while !token.is_cancelled() {
             let first = match inbox.recv_timeout(MOMENT) {
@@ -285,7 +289,7 @@ impl Watch<'_> {
             };
             let reports = std::iter::once(first).chain(inbox.try_iter());
             let mut told = Vec::new();
-            let taken = tracker.take(started.elapsed(), reports, &mut |event| told.push(event));
+            let taken = tracker.take(self.started.elapsed(), reports, &mut |event| told.push(event));
             // Switches first: whoever is told may write to a disk.
             if let Ok(true) = taken {
                 topology.switch_ids().for_each(|switch| order(switch, tracker.desired(switch)));

@@ -9,7 +9,7 @@ use std::{
 use drivers::snmp::Glance;
 use fabric::{HostId, LinkId, Plan, SwitchId, Topology};
 use rollout::{
-    bonds::{Bonds, bond_entries, port_health},
+    bonds::{Bonds, Reading, bond_entries, port_health},
     standby::{LinkHealth, Pvid, Standby, link_health},
 };
 use switch_model::{Entries, Slot, driver::Fault, edit::Edit, mark::Mark};
@@ -46,6 +46,8 @@ pub struct Report {
     pub switch: SwitchId,
     /// The turn; 0 before anything was desired.
     pub turn: u64,
+    /// When it was, since the start.
+    pub at: Duration,
     /// What was seen.
     pub seen: Result<Glance, Fault>,
 }
@@ -125,7 +127,7 @@ impl<'a> Tracker<'a> {
             events(StandbyEvent::Ready { prepared: self.standby.prepared(), bonds: self.bonds.len() });
         }
         self.standby.handle_links(now, &links, &self.silent);
-        let turned = self.bonds.handle_ports(&port_health(topology, &running, &links));
+        let turned = self.bonds.handle_ports(now, &port_health(topology, &running, &links));
         let is_behind = |switch: &SwitchId| {
             self.turns[switch.index()] != self.turn || self.told != Some(self.standby.active()) || self.lags(*switch)
         };
@@ -149,7 +151,7 @@ impl<'a> Tracker<'a> {
 
     fn note(
         &mut self,
-        Report { switch, turn, seen }: Report,
+        Report { switch, turn, at, seen }: Report,
         events: &mut (dyn FnMut(StandbyEvent) + '_),
     ) -> Result<(), StandbyResult> {
         match seen {
@@ -163,6 +165,10 @@ impl<'a> Tracker<'a> {
                     events(StandbyEvent::Answers(switch));
                 }
                 self.silent.remove(&switch);
+                for (host, slot) in host_ports(&self.plan.topology, switch) {
+                    let Glance { up_cs, ref ports, .. } = glance;
+                    self.bonds.handle_reading(host, Reading { at, up_cs, received: ports[slot.index()].received });
+                }
                 (self.seen[switch.index()], self.turns[switch.index()]) = (Some(glance), turn);
             }
             Err(fault) => {
@@ -216,6 +222,12 @@ impl<'a> Tracker<'a> {
         let mut ports = host_ports(&self.plan.topology, switch);
         ports.any(|(host, slot)| glance.ports[slot.index()].pvid != self.standby.pvid(host))
     }
+}
+
+/// The ports of a switch where the frames of bonds are counted.
+pub fn counted_ports(topology: &Topology, switch: SwitchId) -> Vec<Slot> {
+    let ports = host_ports(topology, switch).filter(|(host, _)| topology.is_in_bond(topology.host(*host)));
+    ports.map(|(_, slot)| slot).collect()
 }
 
 fn host_ports(topology: &Topology, switch: SwitchId) -> impl Iterator<Item = (HostId, Slot)> + '_ {

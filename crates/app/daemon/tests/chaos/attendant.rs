@@ -14,6 +14,10 @@ use switch_model::{Entries, driver::Fault, edit::Edit};
 
 use crate::{daemon::AGAIN_MS, entries, world::World};
 
+/// After so much time and so many looks entries lead to the port from which a bond sends.
+const FOLLOWED_MS: u64 = 30_000;
+const FOLLOWED_LOOKS: usize = 6;
+
 /// Has hosts switch over.
 pub(crate) struct Attendant<'a> {
     plan: &'a Plan,
@@ -34,11 +38,21 @@ struct Standing<'a> {
     /// `desired[switch]`.
     desired: Vec<DesiredState>,
     started_ms: u64,
+    /// Since when all switches answer and no bond has done what only its frames tell, and how often switches have been looked at since.
+    known_ms: u64,
+    looks: usize,
+    /// Whether a switch failed at the last look.
+    failed: bool,
 }
 
 impl<'a> Attendant<'a> {
     pub(crate) fn new(plan: &'a Plan) -> Self {
         Self { plan, standing: None, again_ms: 0, failed_at: None }
+    }
+
+    /// Whether there is more to see of bonds, however little happens.
+    pub(crate) fn watches(&self, world: &World) -> bool {
+        self.standing.as_ref().is_some_and(|standing| !standing.failed && !standing.has_followed(world))
     }
 
     /// Looks at every switch, in any order, and has it hold what was wanted last.
@@ -67,11 +81,13 @@ fn begin<'a>(world: &mut World, manager: &Manager, plan: &'a Plan) -> Option<Sta
     standby.remember(&manager.past_failures(Some(plan)).ok()?);
     match agreement(plan, readings.ok()?) {
         Ok((mark, entries)) => {
+            let tracker = Tracker::new(plan, mark, standby, Bonds::held(plan, &entries));
             let held = entries.into_iter().map(|entries| Some(bonds_of(plan, entries))).collect();
-            let tracker = Tracker::new(plan, mark, standby, Bonds::new(plan));
             let desired = vec![DesiredState::default(); topology.switches().len()];
             let booted_ms = topology.switch_ids().map(|switch| world.fabric.booted_ms(topology, switch)).collect();
-            Some(Standing { tracker, held, booted_ms, desired, started_ms: world.now_ms() })
+            let now_ms = world.now_ms();
+            let (started_ms, known_ms) = (now_ms, now_ms);
+            Some(Standing { tracker, held, booted_ms, desired, started_ms, known_ms, looks: 0, failed: false })
         }
         Err(why) => {
             world.say(|| format!("standby cannot begin: {why:?}"));
@@ -113,8 +129,8 @@ impl Standing<'_> {
                     Err(fault)
                 }
             };
-            let report = Report { switch, turn: desired.turn, seen };
             let now = Duration::from_millis(world.now_ms() - self.started_ms);
+            let report = Report { switch, turn: desired.turn, at: now, seen };
             let mut told = Vec::new();
             let taken = self.tracker.take(now, [report], &mut |event| told.push(event));
             told.iter().for_each(|event| tell(world, manager, plan, event));
@@ -130,11 +146,30 @@ impl Standing<'_> {
                 }
             }
         }
-        if !wrote && !changed && !failed {
+        self.note_look(world, failed);
+        if !wrote && !changed && !failed && self.has_followed(world) {
             check(world);
             world.stood_by_at = Some(world.fabric.version);
         }
         true
+    }
+
+    fn note_look(&mut self, world: &World, failed: bool) {
+        let unforeseen_ms = world.fabric.bonds.unforeseen_ms;
+        if failed {
+            (self.known_ms, self.looks) = (world.now_ms(), 0);
+        } else if unforeseen_ms > self.known_ms {
+            (self.known_ms, self.looks) = (unforeseen_ms, 1);
+        } else {
+            self.looks += 1;
+        }
+        self.failed = failed;
+    }
+
+    /// Whether entries are to lead to the ports that bonds use.
+    fn has_followed(&self, world: &World) -> bool {
+        let since_ms = world.now_ms() - self.known_ms.max(world.fabric.bonds.unforeseen_ms);
+        world.fabric.bonds.is_empty() || (since_ms >= FOLLOWED_MS && self.looks >= FOLLOWED_LOOKS)
     }
 
     /// Brings a switch to what it is to hold; what it shows then, and what was written.
@@ -180,6 +215,10 @@ fn tell(world: &mut World, manager: &Manager, plan: &Plan, event: &StandbyEvent)
             world.count("bonds that changed to another port");
             true
         }
+        StandbyEvent::Bond(BondNotice::Sends { .. }) => {
+            world.count("bonds seen to send from another port");
+            true
+        }
         _ => true,
     };
     if !kept {
@@ -191,11 +230,10 @@ fn tell(world: &mut World, manager: &Manager, plan: &Plan, event: &StandbyEvent)
 /// Checks that entries of each bond lead to the port that the bond uses, and nowhere else.
 fn check(world: &mut World) {
     let fabric = &world.fabric;
-    let bonds = entries::bonds(fabric);
-    if bonds.is_empty() || entries::is_by_hand(fabric) {
+    if fabric.bonds.is_empty() || entries::is_by_hand(fabric) {
         return;
     }
-    for (host, port) in bonds {
+    for (host, port) in fabric.bonds.used() {
         // Without a port it is nowhere, and behind a switch that is cut off it is out of reach.
         let Some(port) = port.filter(|port| fabric.has_links(fabric.topology.port(*port).switch)) else { continue };
         entries::lead_to(fabric, fabric.topology.host(host).mac, port, "after entries of bonds were turned");

@@ -128,6 +128,7 @@ fn watch(world: &mut World, manager: &Manager, plan: &Arc<Plan>, is_over: &dyn F
         let glance_ms = match since_ms {
             0..JUST_NOW_MS => GLANCE_MS,
             JUST_NOW_MS..LATELY_MS => CALM_GLANCE_MS,
+            _ if attendant.watches(world) => CALM_GLANCE_MS,
             _ => CALM_POLL_MS,
         };
         let keeper_ms = keeper.as_ref().map_or(poll_ms, |keeper| keeper.due_ms);

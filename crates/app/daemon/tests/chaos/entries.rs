@@ -6,20 +6,14 @@ use fabric::{HostId, Mac, PortId};
 
 use crate::{fabric::VirtualFabric, frames, guests::Guests};
 
-/// Ports of hosts that entries of an address lead to, from wherever another host sends: places where nobody sends do not count.
-fn ends(fabric: &VirtualFabric, mac: Mac) -> BTreeSet<PortId> {
-    let ways = senders(fabric, mac).into_iter().filter_map(|from| frames::unicast(fabric, from, mac));
+/// Ports of hosts that entries of an address lead to, from wherever another host sends to `port`: places where nobody sends do not
+/// count, and neither do switches that are cut off from it.
+fn ends(fabric: &VirtualFabric, mac: Mac, port: PortId) -> BTreeSet<PortId> {
+    let switch = |port: &PortId| fabric.topology.port(*port).switch;
+    let senders = senders(fabric, mac).into_iter();
+    let senders = senders.filter(|from| switch(from) == switch(&port) || fabric.has_links(switch(from)));
+    let ways = senders.filter_map(|from| frames::unicast(fabric, from, mac));
     ways.flat_map(|way| way.named).collect()
-}
-
-/// The port that a failover bond uses: the first that carries. By the active port of its plan.
-pub(crate) fn bonds(fabric: &VirtualFabric) -> BTreeMap<HostId, Option<PortId>> {
-    let topology = &fabric.topology;
-    let of = |active: HostId| {
-        let ports = std::iter::once(active).chain(topology.standby_ports(active));
-        (active, ports.map(|host| topology.host(host).port).find(|port| fabric.carries(*port)))
-    };
-    topology.host_ids().filter(|host| topology.standby_ports(*host).next().is_some()).map(of).collect()
 }
 
 /// Whether somebody has changed a switch by hand, so that nothing can be said of its entries.
@@ -32,7 +26,7 @@ pub(crate) fn is_by_hand(fabric: &VirtualFabric) -> bool {
 /// # Panics
 /// If they lead elsewhere too.
 pub(crate) fn lead_to(fabric: &VirtualFabric, mac: Mac, port: PortId, when: &str) {
-    let ends = ends(fabric, mac);
+    let ends = ends(fabric, mac, port);
     let named: Vec<String> = ends.iter().map(|port| fabric.topology.port_label(*port)).collect();
     let wanted = fabric.topology.port_label(port);
     assert!(ends.iter().all(|end| *end == port), "{when}: entries of {mac} lead to {named:?}, not to {wanted} alone");
@@ -42,8 +36,10 @@ pub(crate) fn lead_to(fabric: &VirtualFabric, mac: Mac, port: PortId, when: &str
 /// port; and there are no entries of addresses that are nowhere.
 pub(crate) fn missing(fabric: &VirtualFabric, guests: &Guests) -> Option<String> {
     let topology = &fabric.topology;
-    let mut own = topology.hosts().iter().filter(|host| !host.standby);
-    if let Some(lost) = own.find_map(|host| lost(fabric, host.mac, host.port)) {
+    let used: BTreeMap<HostId, PortId> = fabric.bonds.used().filter_map(|(host, port)| Some((host, port?))).collect();
+    let mut own = topology.host_ids().filter(|host| !topology.host(*host).standby);
+    let place = |host: HostId| (topology.host(host).mac, used.get(&host).copied().unwrap_or(topology.host(host).port));
+    if let Some(lost) = own.find_map(|host| lost(fabric, place(host).0, place(host).1)) {
         return Some(lost);
     }
     let places: BTreeMap<Mac, PortId> = guests.places().collect();

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use fabric::{Admin, Attachment, LinkId, Mac, PortId, SwitchId, Topology, VlanId, rng::Rng};
 use switch_model::{LagMembership, Slot, SwitchConfig, edit::Edit, mark::Mark};
 
+use crate::bonds::FailoverBonds;
+
 /// A switch.
 pub(crate) struct Switch {
     pub(crate) running: SwitchConfig,
@@ -29,6 +31,7 @@ pub(crate) struct VirtualFabric {
     pub(crate) topology: Topology,
     pub(crate) switches: Vec<Switch>,
     pub(crate) cut: BTreeSet<LinkId>,
+    pub(crate) bonds: FailoverBonds,
     /// Ports whose cable to a host is cut.
     edges_cut: BTreeSet<PortId>,
     pub(crate) now_ms: u64,
@@ -63,6 +66,7 @@ impl VirtualFabric {
         let mut fabric = Self {
             topology: topology.clone(),
             switches,
+            bonds: FailoverBonds::new(topology),
             cut: BTreeSet::new(),
             edges_cut: BTreeSet::new(),
             now_ms: 0,
@@ -95,6 +99,13 @@ impl VirtualFabric {
                 }
             }
         }
+        let carrying = self.carrying();
+        self.bonds.settle(self.now_ms, &carrying);
+    }
+
+    fn carrying(&self) -> BTreeSet<PortId> {
+        let ports = self.topology.switch_ids().flat_map(|switch| self.topology.port_ids(switch));
+        ports.filter(|port| self.carries(*port)).collect()
     }
 
     /// The port's switch and place.
@@ -164,6 +175,14 @@ impl VirtualFabric {
         self.settle();
     }
 
+    /// Somebody has a bond use another of its ports while all of them stay up; whether there is one.
+    pub(crate) fn move_bond(&mut self, rng: &mut Rng) -> bool {
+        let carrying = self.carrying();
+        let moved = self.bonds.choose(self.now_ms, &carrying, rng);
+        self.settle();
+        moved
+    }
+
     /// Whether every cable is whole.
     pub(crate) fn is_whole(&self) -> bool {
         self.cut.is_empty() && self.edges_cut.is_empty()
@@ -183,6 +202,7 @@ impl VirtualFabric {
             (state.running, state.mark) = (state.saved.clone(), state.saved_mark);
             state.fence = state.fence.wrapping_add(1 << 40);
             state.learned.clear();
+            self.bonds.reset(now_ms, self.topology.port_ids(switch));
             self.settle();
         }
     }

@@ -12,6 +12,7 @@
 //! `ESPALIERD_CHAOS=N` lives through N days; the seed of a failure is printed, and `SEED=N` runs it alone and tells it.
 
 mod attendant;
+mod bonds;
 mod daemon;
 mod entries;
 mod fabric;
@@ -64,7 +65,7 @@ const SETTLING_MS: u64 = 3 * 3_600_000;
 const START_MS: u64 = 90_000;
 
 /// What comes up within a hundred days.
-const COMES_UP: [&str; 19] = [
+const COMES_UP: [&str; 21] = [
     "deployments",
     "hitless deployments",
     "deployments that failed",
@@ -73,6 +74,8 @@ const COMES_UP: [&str; 19] = [
     "starts that wrote nothing",
     "cables of hosts cut",
     "bonds that changed to another port",
+    "bonds moved by hand",
+    "bonds seen to send from another port",
     "bonds seen where they are",
     "LAGs with a part of their cables",
     "virtual machines that appeared",

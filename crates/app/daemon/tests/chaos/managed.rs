@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use drivers::snmp::{Glance, PortGlance};
-use fabric::{LinkId, Mac, SwitchId, Topology, VlanId};
+use fabric::{LinkId, Mac, PortId, SwitchId, Topology, VlanId};
 use rollout::{
     addresses::LearnedRow,
     deploy::Cables,
@@ -66,13 +66,17 @@ impl VirtualFabric {
 
     /// A switch of a plan as a standby sees it.
     pub(crate) fn glance(&self, plan: &Topology, switch: SwitchId) -> Result<Glance, Fault> {
-        let state = self.reached(self.find(plan, switch))?;
+        let own = self.find(plan, switch);
+        let state = self.reached(own)?;
+        let first = self.topology.switch_ports(own).start;
         let port = |name: &String| {
             let slot = state.running.slot(name).expect("plans name ports of the fabric");
             let running = state.carries[slot.index()].0;
-            PortGlance { running, pvid: state.running.port(slot).pvid }
+            let received = self.bonds.received(PortId::new(first + slot.index()), self.now_ms);
+            PortGlance { running, pvid: state.running.port(slot).pvid, received }
         };
-        Ok(Glance { mark: state.mark, ports: names(plan, switch).iter().map(port).collect() })
+        let up_cs = ((self.now_ms - state.booted_ms) / 10) as u32;
+        Ok(Glance { mark: state.mark, up_cs, ports: names(plan, switch).iter().map(port).collect() })
     }
 
     /// A switch of a plan as a poll sees it.

@@ -42,6 +42,8 @@ pub(crate) enum Happening {
     EdgeMended(PortId),
     /// A virtual machine appears, moves or vanishes.
     Guest,
+    /// Somebody has a failover bond use another of its ports.
+    BondMoved,
     /// Hosts begin or cease to send much.
     Busy(bool),
     /// Somebody changes a switch by hand.
@@ -125,6 +127,12 @@ impl World {
         }
         if world.guests.have_hosts() {
             world.plan_guests(first_ms);
+        }
+        if !world.fabric.bonds.is_empty() {
+            for _ in 0..world.rng.below(8) {
+                let at_ms = first_ms + world.rng.below((DAY_MS - first_ms) as usize) as u64;
+                world.put(at_ms, Happening::BondMoved);
+            }
         }
         if world.rng.below(6) == 0 {
             let begins_ms = first_ms + world.rng.below((DAY_MS - first_ms) as usize) as u64;
@@ -347,6 +355,12 @@ impl World {
                 let (what, mac, port) = self.guests.turn(fabric, &mut self.rng);
                 self.say(|| format!("{mac}: {what}, {:?}", port.map(|port| self.fabric.topology.port_label(port))));
                 what
+            }
+            Happening::BondMoved => {
+                if !fabric.move_bond(&mut self.rng) {
+                    return;
+                }
+                "bonds moved by hand"
             }
             Happening::Busy(is_busy) => {
                 self.demands = if is_busy { traffic::busy(&fabric.topology, &mut self.rng) } else { Vec::new() };

@@ -84,6 +84,8 @@ pub struct Device<L> {
     pub(super) starts: u32,
     pub(super) up_cs: u32,
     pub(super) save: SaveMethod,
+    /// Which of the counters that [`Self::glance`] reads a port has, by the position in its list; none asked is the first.
+    pub(super) widths: BTreeMap<Slot, [usize; 2]>,
     /// SETs that are written down instead of sent.
     pub(super) rehearsal: Option<Vec<Vec<Binding>>>,
 }

@@ -99,6 +99,7 @@ impl<L: Link> Device<L> {
             starts: 0,
             up_cs: 0,
             save,
+            widths: BTreeMap::new(),
             rehearsal: None,
         };
         device.fence()?;

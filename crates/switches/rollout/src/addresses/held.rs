@@ -12,6 +12,8 @@ use super::{Places, with_learned};
 pub struct LearnedPlan {
     /// The plan, with these addresses behind their ports.
     plan: Plan,
+    /// The same with the ports of bonds active with which it was proven, where these are others.
+    proven: Option<Plan>,
     known: BTreeMap<Mac, HostId>,
     /// None where nothing is learned.
     places: Option<Places>,
@@ -24,7 +26,14 @@ impl LearnedPlan {
         let places = Places::of(plan).ok().filter(|_| !known.is_empty());
         let known = places.as_ref().map(|places| fitting(&plan.topology, places, known)).unwrap_or_default();
         let plan = if known.is_empty() { plan.clone() } else { with_learned(plan, &known) };
-        Self { plan, known, places }
+        Self { plan, proven: None, known, places }
+    }
+
+    /// The same plan, which was proven, and whose figures were found, as `planned`: bonds have failed over to other ports since.
+    #[must_use]
+    pub fn proven_as(self, planned: &Plan) -> Self {
+        let proven = if self.known.is_empty() { planned.clone() } else { with_learned(planned, &self.known) };
+        Self { proven: Some(proven), ..self }
     }
 
     /// The plan, in which the addresses are further ones of their ports.
@@ -57,9 +66,10 @@ impl LearnedPlan {
     }
 
     /// The plan with what switches hold in the place of its devices, `devices[switch]`, for the judge. Ports that it does not name are
-    /// left out, and entries are there that switches do without.
+    /// left out, and entries are there that switches do without. Entries of a bond that has failed over are those toward its planned port,
+    /// as the proof and the figures of the plan are of these.
     pub fn as_held(&self, devices: &[SwitchConfig]) -> Plan {
-        let mut plan = self.plan.clone();
+        let mut plan = self.proven.as_ref().unwrap_or(&self.plan).clone();
         let topology = &self.plan.topology;
         for ((switch, config), device) in topology.switch_ids().zip(devices).zip(&mut plan.devices) {
             let ports: Vec<String> = topology.port_ids(switch).map(|port| topology.port(port).name.clone()).collect();

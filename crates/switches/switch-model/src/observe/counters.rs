@@ -82,11 +82,51 @@ pub struct Flow {
 /// How close to its end sysUpTime must have been to have begun anew by itself, in hundredths of a second: a day.
 const WRAP_CS: u32 = 8_640_000;
 
+/// Frames that a port has received since the switch began to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Received {
+    /// To one address.
+    pub unicast: Count,
+    /// To all.
+    pub broadcast: Count,
+}
+
+/// Frames that a port has received between two readings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Arrivals {
+    /// To one address.
+    pub unicast: u64,
+    /// To all; 0 where the switch does not count them.
+    pub broadcast: u64,
+}
+
+impl Received {
+    /// What has come since an earlier reading of a switch that has not restarted in between; none if unicast frames are not counted or
+    /// a counter was set back.
+    pub fn since(self, before: Self) -> Option<Arrivals> {
+        let more = |before: Count, now: Count| match (before, now) {
+            // No port receives half the range between two readings: that is a counter that was set back.
+            (Count::Narrow(_), Count::Narrow(_)) => now.since(before).filter(|more| *more < 1 << 31),
+            _ => now.since(before),
+        };
+        let broadcast = match (before.broadcast, self.broadcast) {
+            (Count::Absent, Count::Absent) => 0,
+            (before, now) => more(before, now)?,
+        };
+        Some(Arrivals { unicast: more(before.unicast, self.unicast)?, broadcast })
+    }
+}
+
+/// Whether a switch has restarted between two values of its sysUpTime, in hundredths of a second. A clock that has wrapped is no restart.
+pub fn has_restarted(before_cs: u32, now_cs: u32) -> bool {
+    let wrapped = before_cs > u32::MAX - WRAP_CS && now_cs < WRAP_CS;
+    now_cs < before_cs && !wrapped
+}
+
 impl Snapshot {
     /// Whether the switch has restarted since an earlier reading.
     pub fn has_restarted_since(&self, before: &Self) -> bool {
-        let wrapped = before.up_cs > u32::MAX - WRAP_CS && self.up_cs < WRAP_CS;
-        self.up_cs < before.up_cs && !wrapped
+        has_restarted(before.up_cs, self.up_cs)
     }
 }
 
@@ -160,5 +200,21 @@ mod tests {
     fn a_clock_at_its_end_begins_anew() {
         let (before, after) = (snapshot(u32::MAX - 49, Count::Wide(0)), snapshot(50, Count::Wide(100)));
         assert_eq!(received(&before, &after), Some(800));
+    }
+
+    #[test]
+    fn arrivals_know_a_wrap_from_a_counter_that_was_set_back() {
+        let of = |unicast, broadcast| Received { unicast, broadcast };
+        let (narrow, wide) =
+            (|count| of(Count::Narrow(count), Count::Absent), |count| of(Count::Wide(count), Count::Wide(2)));
+        let unicast = |before: Received, now: Received| now.since(before).map(|arrivals| arrivals.unicast);
+        assert_eq!(unicast(narrow(u32::MAX - 1), narrow(3)), Some(5));
+        assert_eq!(unicast(narrow(1000), narrow(3)), None, "set back");
+        assert_eq!(unicast(wide(1000), wide(1003)), Some(3));
+        assert_eq!(unicast(wide(1000), wide(3)), None, "set back");
+        assert_eq!(unicast(narrow(3), wide(1000)), None, "another counter");
+        assert_eq!(unicast(Received::default(), Received::default()), None, "nothing is counted");
+        let more = of(Count::Wide(7), Count::Wide(9)).since(of(Count::Wide(7), Count::Wide(8)));
+        assert_eq!(more, Some(Arrivals { unicast: 0, broadcast: 1 }));
     }
 }

@@ -10,6 +10,6 @@ mod counters;
 mod drift;
 mod mtu;
 
-pub use counters::{Count, Flow, PortCounts, Snapshot, flow};
+pub use counters::{Arrivals, Count, Flow, PortCounts, Received, Snapshot, flow, has_restarted};
 pub use drift::{Drift, drift};
 pub use mtu::{SMALL_MTU_WAY_OUT, SmallMtu, small_mtus};

@@ -302,14 +302,24 @@ fn first_serial(engine_id: &[u8], boots: i32) -> i32 {
     (mixed >> 33) as i32
 }
 
-/// Octets that a binding takes in a message.
+/// Octets that a binding takes in a message, at most.
 pub(super) fn encoded_len(binding: &Binding) -> usize {
-    let part_len = |part: &u32| 1 + (32 - part.leading_zeros().min(31)) as usize / 8;
-    let value = match &binding.1 {
-        Value::Octets(octets) | Value::Opaque(octets) => octets.len() + 4,
-        Value::Oid(oid) => oid.parts().iter().map(part_len).sum::<usize>() + 4,
-        Value::Counter64(_) => 11,
-        _ => 7,
+    let part_len = |part: &u32| (32 - part.leading_zeros()).max(1).div_ceil(7) as usize;
+    let oid_len = |oid: &Oid| oid.parts().iter().map(part_len).sum::<usize>();
+    let number_len = |number: u64| (64 - number.leading_zeros()) as usize / 8 + 1;
+    let with_header = |len: usize| {
+        len + match len {
+            0..128 => 2,
+            128..256 => 3,
+            _ => 4,
+        }
     };
-    binding.0.parts().iter().map(part_len).sum::<usize>() + 4 + value + 4
+    let value = match &binding.1 {
+        Value::Octets(octets) | Value::Opaque(octets) => octets.len(),
+        Value::Oid(oid) => oid_len(oid),
+        Value::Counter64(count) => number_len(*count),
+        Value::Counter32(count) | Value::Gauge32(count) | Value::TimeTicks(count) => number_len(u64::from(*count)),
+        _ => 4,
+    };
+    with_header(with_header(oid_len(&binding.0)) + with_header(value))
 }

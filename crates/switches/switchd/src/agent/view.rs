@@ -473,6 +473,7 @@ impl View<'_> {
             "ifOutUcastPkts" => Value::Counter32(counters.out_frames as u32),
             "ifOutDiscards" => Value::Counter32(counters.out_discards as u32),
             "ifOutErrors" => Value::Counter32(counters.out_errors as u32),
+            "ifInBroadcastPkts" => Value::Counter32(counters.in_broadcast as u32),
             "ifHCInOctets" => Value::Counter64(counters.in_octets),
             "ifHCInUcastPkts" => Value::Counter64(counters.in_unicast),
             "ifHCInMulticastPkts" => Value::Counter64(counters.in_multicast),

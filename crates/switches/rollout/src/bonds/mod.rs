@@ -1,9 +1,10 @@
 //! Failover bonds: which port of each the entries of its addresses lead to.
 //!
 //! ```text
-//!   login1/eth0 up              ▶ the planned port
-//!   login1/eth0 down, eth1 up   ▶ eth1, as the plan has it stored
-//!   login1/eth0 up again        ▶ the planned port at once: the bond has it as its primary
+//!   login1/eth0 up                              ▶ the planned port
+//!   login1/eth0 down, eth1 up                   ▶ eth1, as the plan has it stored
+//!   login1/eth0 comes up                        ▶ the planned port at once: the bond has it as its primary
+//!   both up, the bond sends from the other one  ▶ that one: see `sender`
 //! ```
 //! A plan treats a standby port as a host: entries toward it are worked out, and proven, as those toward the active port are.
 //! A change of ports turns entries from one set to the other, and touches nothing else. Whatever mixture of the two switches hold
@@ -11,20 +12,44 @@
 //! from any switch to either port is the same from wherever the frame comes; and it waits only where one of the two waits. No frame
 //! meets a switch without an entry for it, and floods: a switch on the way to any port of a bond holds one the whole time.
 //!
-//! Nothing is done here. Tell [`Bonds::handle_ports`] what became of the ports; [`Bonds::entries`] says what switches are to hold.
+//! Nothing is done here. Tell [`Bonds::handle_reading`] what came at ports and [`Bonds::handle_ports`] what became of them;
+//! [`Bonds::entries`] says what switches are to hold.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod sender;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
 
 use fabric::{FdbEntry, HostId, LinkId, Mac, Plan, SwitchId, Topology};
 use switch_model::{Entries, Slot, SwitchConfig};
 
+use self::sender::{PortTraffic, left_for};
 use crate::standby::LinkHealth;
+
+pub use self::sender::{CAUTIOUS_SILENCE_MAX, Reading, SILENCE_MAX, SILENCE_MIN};
+
+/// How often in a row frames turn a bond's entries before more caution is called for each time, and for how long they must not have
+/// turned them for that to be forgotten.
+pub const TURNS_MAX: u32 = 3;
+/// See [`TURNS_MAX`].
+pub const CALM: Duration = Duration::from_secs(300);
+/// The most caution: how many times as long as usual the active port must have been silent.
+pub const CAUTION_MAX: u32 = 64;
 
 /// What is worth telling a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BondNotice {
-    /// The entries of a bond lead from one port to another now.
+    /// The entries of a bond lead from one port to another now, since the one went down or the other came up.
     Moves {
+        /// The port until now.
+        from: HostId,
+        /// The port from now on.
+        to: HostId,
+    },
+    /// They do since the bond sends from the other one, though the one is up.
+    Sends {
         /// The port until now.
         from: HostId,
         /// The port from now on.
@@ -37,33 +62,83 @@ pub enum BondNotice {
 /// Decides which port of each bond is active.
 #[derive(Clone, Debug)]
 pub struct Bonds {
-    /// By planned port: the port that is active now.
-    active: BTreeMap<HostId, HostId>,
+    /// By planned port.
+    bonds: BTreeMap<HostId, Bond>,
+    /// What came at each port of a bond.
+    traffic: BTreeMap<HostId, PortTraffic>,
     topology: Topology,
     /// Cablings with other ports active, in which every port of every bond is active once.
     others: Vec<Topology>,
-    down: BTreeSet<HostId>,
     notices: VecDeque<BondNotice>,
+}
+
+/// What is known of a bond.
+#[derive(Clone, Copy, Debug)]
+struct Bond {
+    /// The port that is active now, and since when.
+    active: HostId,
+    since: Duration,
+    /// Whether the planned port was down when something was known of it last.
+    planned_is_down: bool,
+    /// Whether no port is up.
+    is_down: bool,
+    /// How often in a row frames have turned its entries, and when they did last.
+    turns: u32,
+    turned: Duration,
+}
+
+impl Bond {
+    fn new(active: HostId) -> Self {
+        let (since, turned) = (Duration::ZERO, Duration::ZERO);
+        Self { active, since, planned_is_down: false, is_down: false, turns: 0, turned }
+    }
+
+    /// How many times as long as usual the active port must be silent before frames turn entries: a bond that sends from several
+    /// ports, or another station behind one of them, does not have them turned without end.
+    fn caution(&self, now: Duration) -> u32 {
+        if now >= self.turned + CALM {
+            return 1;
+        }
+        1_u32.checked_shl(self.turns.saturating_sub(TURNS_MAX)).unwrap_or(CAUTION_MAX).min(CAUTION_MAX)
+    }
+
+    fn note_turn(&mut self, now: Duration) {
+        self.turns = if now >= self.turned + CALM { 1 } else { self.turns.saturating_add(1) };
+        self.turned = now;
+    }
 }
 
 impl Bonds {
     /// The bonds of a plan, each with its planned port.
     pub fn new(plan: &Plan) -> Self {
-        let topology = plan.topology.clone();
-        let planned = topology.host_ids().filter(|host| topology.standby_ports(*host).next().is_some());
-        let active: BTreeMap<HostId, HostId> = planned.map(|host| (host, host)).collect();
-        let others = other_ways(&topology);
-        Self { active, topology, others, down: BTreeSet::new(), notices: VecDeque::new() }
+        Self::at(plan, plan.topology.clone())
+    }
+
+    /// The bonds of a plan, each with the port that most entries lead to of those that switches hold, `held[switch]`. Cost: one look at
+    /// the plan's entries for each port of a bond.
+    pub fn held(plan: &Plan, held: &[Entries]) -> Self {
+        let held: Vec<Option<&Entries>> = held.iter().map(Some).collect();
+        Self::at(plan, as_held(plan, &held))
+    }
+
+    fn at(plan: &Plan, topology: Topology) -> Self {
+        let planned = &plan.topology;
+        let is_bond = |host: &HostId| planned.standby_ports(*host).next().is_some();
+        let bonds: BTreeMap<HostId, Bond> =
+            (planned.host_ids().filter(is_bond)).map(|host| (host, Bond::new(topology.active_port(host)))).collect();
+        let ports = bonds.keys().flat_map(|host| planned.machine(planned.host(*host).machine).hosts());
+        let traffic = ports.map(|port| (port, PortTraffic::default())).collect();
+        Self { bonds, traffic, others: other_ways(planned), topology, notices: VecDeque::new() }
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.active.len()
+        self.bonds.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.active.is_empty()
+        self.bonds.is_empty()
     }
 
     /// The plan's cabling with the ports that are active now.
@@ -84,30 +159,54 @@ impl Bonds {
         entries
     }
 
-    /// Takes what is known of every host's port, `ports[host]`; says whether some bond changed to another port.
-    pub fn handle_ports(&mut self, ports: &[LinkHealth]) -> bool {
-        let health = |port: HostId| ports[port.index()];
+    /// Takes what a switch has counted at a port of a bond; other ports say nothing.
+    pub fn handle_reading(&mut self, port: HostId, reading: Reading) {
+        if let Some(traffic) = self.traffic.get_mut(&port) {
+            traffic.handle_reading(reading);
+        }
+    }
+
+    /// Takes what is known of every host's port at `now`, `ports[host]`; says whether some bond changed to another port.
+    pub fn handle_ports(&mut self, now: Duration, ports: &[LinkHealth]) -> bool {
+        let is_up = |port: &HostId| ports[port.index()] == LinkHealth::Up;
         let mut moved = false;
-        for (&planned, active) in &mut self.active {
-            let own = self.topology.machine(self.topology.host(planned).machine).hosts();
-            let wanted = match health(*active) {
-                // The host leaves its primary port only while that is down.
-                _ if health(planned) == LinkHealth::Up => Some(planned),
-                LinkHealth::Down => own.into_iter().find(|port| health(*port) == LinkHealth::Up),
-                LinkHealth::Up | LinkHealth::Unknown => Some(*active),
-            };
-            match wanted {
-                Some(port) => {
-                    self.down.remove(&planned);
-                    if port != *active {
-                        self.notices.push_back(BondNotice::Moves { from: *active, to: port });
-                        self.topology = self.topology.with_active(port);
-                        (*active, moved) = (port, true);
-                    }
-                }
-                None if self.down.insert(planned) => self.notices.push_back(BondNotice::Down(*active)),
-                None => {}
+        for (&planned, bond) in &mut self.bonds {
+            let own = || self.topology.machine(self.topology.host(planned).machine).hosts();
+            let was_down = bond.planned_is_down;
+            match ports[planned.index()] {
+                LinkHealth::Up => bond.planned_is_down = false,
+                LinkHealth::Down => bond.planned_is_down = true,
+                LinkHealth::Unknown => {}
             }
+            let from = bond.active;
+            let by_state = match ports[from.index()] {
+                // The host goes back to its primary port as soon as that works.
+                _ if was_down && is_up(&planned) => Some(planned),
+                LinkHealth::Down => std::iter::once(planned).chain(own()).find(is_up),
+                LinkHealth::Up | LinkHealth::Unknown => Some(from),
+            };
+            let Some(to) = by_state else {
+                if !std::mem::replace(&mut bond.is_down, true) {
+                    self.notices.push_back(BondNotice::Down(from));
+                }
+                continue;
+            };
+            bond.is_down = false;
+            let (to, since, notice) = if to == from {
+                let others = own().filter(|port| is_up(&from) && *port != from && is_up(port));
+                let left = |port: HostId| {
+                    let since = left_for(&self.traffic[&from], &self.traffic[&port], bond.since, bond.caution(now))?;
+                    Some((since, port))
+                };
+                let Some((since, to)) = others.filter_map(left).max() else { continue };
+                bond.note_turn(now);
+                (to, since, BondNotice::Sends { from, to })
+            } else {
+                (to, now, BondNotice::Moves { from, to })
+            };
+            self.notices.push_back(notice);
+            (bond.active, bond.since, moved) = (to, since, true);
+            self.topology = self.topology.with_active(to);
         }
         moved
     }
@@ -189,7 +288,10 @@ fn further_entries(plan: &Plan, others: &[Topology], switch: SwitchId, entries: 
 /// The plan's cabling with the ports active that most switches' entries lead to, `configs[switch]`: what a standby has changed is
 /// no difference from the plan, and entries that it keeps toward ports that are not active are taken out of `configs`.
 pub fn take_bonds(plan: &Plan, configs: &mut [Option<SwitchConfig>]) -> Topology {
-    let active = as_held(plan, configs);
+    let active = {
+        let held: Vec<Option<&Entries>> = configs.iter().map(|config| Some(&config.as_ref()?.entries)).collect();
+        as_held(plan, &held)
+    };
     let others = other_ways(&plan.topology);
     for (switch, config) in plan.topology.switch_ids().zip(configs) {
         let Some(config) = config.as_mut().filter(|_| !others.is_empty()) else { continue };
@@ -201,18 +303,18 @@ pub fn take_bonds(plan: &Plan, configs: &mut [Option<SwitchConfig>]) -> Topology
 
 /// The plan's cabling with the ports active that leave the fewest entries leading elsewhere. A bond keeps its planned port where no
 /// other leaves fewer.
-fn as_held(plan: &Plan, configs: &[Option<SwitchConfig>]) -> Topology {
+fn as_held(plan: &Plan, entries: &[Option<&Entries>]) -> Topology {
     let mut held = plan.topology.clone();
     for planned in plan.topology.host_ids() {
         for port in plan.topology.standby_ports(planned) {
             let other = held.with_active(port);
             let astray = |active: &Topology| -> usize {
-                let of = |(switch, config): (SwitchId, &Option<SwitchConfig>)| {
-                    let Some(config) = config else { return 0 };
+                let of = |(switch, held): (SwitchId, &Option<&Entries>)| {
+                    let Some(held) = held else { return 0 };
                     let wanted = bond_entries(plan, active, switch);
-                    wanted.into_iter().filter(|(entry, slot)| config.entries.get(entry) != Some(slot)).count()
+                    wanted.into_iter().filter(|(entry, slot)| held.get(entry) != Some(slot)).count()
                 };
-                plan.topology.switch_ids().zip(configs).map(of).sum()
+                plan.topology.switch_ids().zip(entries).map(of).sum()
             };
             if astray(&other) < astray(&held) {
                 held = other;
