@@ -14,9 +14,11 @@
 //! ```
 //!
 //! *Loss* alone is no congestion either: on a bad cable it does not go away by sending less. When rounds without a queue lose more
-//! than the link's known floor, the window is cut by 30 % for a few of them as an experiment. If the loss halves, it was
-//! congestion and the cut stays; otherwise the loss becomes the floor and the window returns. Rounds over the target prove nothing of
-//! the cable: what they lose may have overflowed a queue that another flow fills, however little this one sends.
+//! than the link's known floor, a few packets a round trip are sent for a while as an experiment. If the loss halves, it was
+//! congestion and the window is cut by 30 %; otherwise the loss becomes the floor and the window returns. Sending little shows
+//! the link without this flow's own queue, and without those of others that look as well: where all of them began in a queue that they took for the link's own
+//! delay, they see it then. If the queue stays, another flow fills it. Rounds over the target prove nothing of the
+//! cable: what they lose may have overflowed a queue that another flow fills, so more than the floor cuts the window as well.
 //!
 //! *Another's queue*: if the delay stays over the target for long although the window shrank, a loss-driven flow such as
 //! TCP's fills the buffer. Then the window grows as CUBIC's does beside Reno, half a packet a round trip and × 0.7 after a loss (Copa's
@@ -70,14 +72,17 @@ const BETA: f64 = 0.8;
 const CUT_MAX: f64 = 0.5;
 /// Share of packets lost above the floor that starts an experiment.
 const LOSS_NOTED: f64 = 0.02;
-/// What remains of the window in an experiment, and after a loss in competition.
+/// What remains of the window after losses that are congestion.
 const LOSS_FACTOR: f64 = 0.7;
 /// Packets by which the window grows a round trip in competition: with this cut after a loss, the rate of Reno, which grows by
 /// one and halves (RFC 9438, section 4.3).
 const COMPETING_GROWTH: f64 = 3.0 * (1.0 - LOSS_FACTOR) / (1.0 + LOSS_FACTOR);
-/// Packets that are counted at least before their losses are judged. One round is too few: where offloads carry a run as
-/// one frame, it is lost as one, and a single bad run would look like a storm.
+/// Packets that are counted at least before their losses are judged.
 const JUDGED_PACKETS: u64 = 120;
+/// Rounds that are counted at least, and those of them that must have lost something: where offloads carry a run as one frame, it
+/// is lost as one, and a single bad run would look like a storm.
+const JUDGED_ROUNDS: u64 = 8;
+const JUDGED_ROUNDS_LOSSY: u64 = 3;
 /// How long the delay must stay over the target before another flow is blamed.
 const BLAME_AFTER: Duration = Duration::from_millis(150);
 /// The same in round trips, for slow links.
@@ -157,15 +162,43 @@ enum Mode {
 struct Experiment {
     window_before: f64,
     loss_before: f64,
-    /// Packets that rounds under the target lost.
-    lost: u64,
-    /// Packets of those rounds that were acknowledged.
-    acked: u64,
-    /// The same of the round that runs.
+    /// What rounds under the target lost.
+    #[serde(default)]
+    calm: Tally,
+    /// What rounds over the target lost.
+    #[serde(default)]
+    queued: Tally,
+    /// Packets of the round that runs: lost, and acknowledged.
     #[serde(default)]
     round: (u64, u64),
-    /// Packets sent before the cut do not count.
+    /// Packets sent before do not count.
     from_number: u64,
+}
+
+/// What some rounds lost.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Tally {
+    lost: u64,
+    acked: u64,
+    rounds: u64,
+    rounds_lossy: u64,
+}
+
+impl Tally {
+    fn add(&mut self, lost: u64, acked: u64) {
+        self.lost += lost;
+        self.acked += acked;
+        self.rounds += 1;
+        self.rounds_lossy += u64::from(lost > 0);
+    }
+
+    fn packets(&self) -> u64 {
+        self.lost + self.acked
+    }
+
+    fn ratio(&self) -> f64 {
+        self.lost as f64 / self.packets().max(1) as f64
+    }
 }
 
 /// The window of one link.
@@ -179,8 +212,9 @@ pub(crate) struct Congestion {
     round_acked: u64,
     round_lost: u64,
     round_limited: Limited,
-    /// Packets lost and acknowledged since losses were judged.
-    judged: (u64, u64),
+    /// What rounds under the target lost since losses were judged.
+    #[serde(default)]
+    tally: Tally,
     /// The queue of the last round, and when that ended.
     queue: Option<(Time, Duration)>,
     /// When the delay of all links between the same two addresses was last under the target.
@@ -215,7 +249,7 @@ impl Congestion {
             round_acked: 0,
             round_lost: 0,
             round_limited: Limited::ByApplication,
-            judged: (0, 0),
+            tally: Tally::default(),
             queue: None,
             calm_at: Time::ZERO,
             lost_at: None,
@@ -233,7 +267,8 @@ impl Congestion {
 
     /// Bytes that may be in flight; on average, where that is less than a run.
     pub(crate) fn window(&self) -> u64 {
-        let window = if self.draining.is_some() { 2.0 * self.window_min() } else { self.window };
+        let is_held = self.draining.is_some() || self.experiment.is_some();
+        let window = if is_held { 2.0 * self.window_min() } else { self.window };
         (window as u64).max(1)
     }
 
@@ -385,12 +420,12 @@ impl Congestion {
         if common < target || self.calm_at == Time::ZERO {
             self.calm_at = now;
         }
-        self.judge_losses(acked, is_calm);
+        self.judge_losses(now, acked, is_calm);
         if self.drain(now) {
             return;
         }
         match self.mode {
-            Mode::Start if !is_calm => {
+            Mode::Start if !is_calm || self.is_more_than_known(self.loss_ratio()) => {
                 self.mode = Mode::Delay;
                 self.shrink(queue, target);
             }
@@ -405,13 +440,11 @@ impl Congestion {
                 // queue makes it overflow.
                 let may_blame = !acked.has_siblings || self.lost_at.is_some_and(|lost| lost > self.calm_at);
                 if may_blame && now.since(self.calm_at) > patience {
-                    self.window = self.window.max(self.competing_window.take().unwrap_or_default());
-                    self.mode = Mode::Compete { until: now + COMPETE_FOR };
-                    self.experiment = None;
+                    self.compete(now);
                 }
             }
             Mode::Compete { until } => {
-                if self.round_lost > 0 && self.loss_ratio() > self.loss_floor {
+                if self.round_lost > 0 {
                     self.window = (self.window * LOSS_FACTOR).max(self.window_min());
                 }
                 if is_calm || now >= until {
@@ -424,6 +457,13 @@ impl Congestion {
         }
     }
 
+    /// Goes the way of a loss-driven flow, from where it left that for a look.
+    fn compete(&mut self, now: Time) {
+        self.window = self.window.max(self.competing_window.take().unwrap_or_default());
+        self.mode = Mode::Compete { until: now + COMPETE_FOR };
+        (self.experiment, self.tally) = (None, Tally::default());
+    }
+
     fn target(&self, rtt: Duration) -> Duration {
         // Links between the same ends meet in the sender's port, a packet of each.
         let packets = TARGET_PACKETS.max(self.paths) * self.packet;
@@ -432,59 +472,68 @@ impl Congestion {
     }
 
     fn shrink(&mut self, queue: Duration, target: Duration) {
-        let excess = (queue - target).as_secs_f64() / self.round_rtt_min.as_secs_f64().max(1e-6);
-        self.window = (self.window * (1.0 - (BETA * excess).min(CUT_MAX))).max(self.window_min());
+        let excess = queue.saturating_sub(target).as_secs_f64() / self.round_rtt_min.as_secs_f64().max(1e-6);
+        let by_delay = 1.0 - (BETA * excess).min(CUT_MAX);
+        let factor = if self.is_more_than_known(self.loss_ratio()) { by_delay.min(LOSS_FACTOR) } else { by_delay };
+        self.window = (self.window * factor).max(self.window_min());
+    }
+
+    /// Whether a share of packets lost is more than the link is known to lose.
+    fn is_more_than_known(&self, ratio: f64) -> bool {
+        ratio > self.loss_floor * 2.0 + LOSS_NOTED
     }
 
     fn loss_ratio(&self) -> f64 {
         self.round_lost as f64 / (self.round_lost + self.round_acked).max(1) as f64
     }
 
-    /// Starts and ends experiments on the cause of losses.
-    fn judge_losses(&mut self, acked: &Acked, is_calm: bool) {
-        if let Some(experiment) = &mut self.experiment {
-            let (lost, acked_packets) = std::mem::take(&mut experiment.round);
-            if is_calm {
-                experiment.lost += lost;
-                experiment.acked += acked_packets;
+    /// Judges what is lost: without a queue by an experiment, behind one as another flow's doing.
+    fn judge_losses(&mut self, now: Time, acked: &Acked, is_calm: bool) {
+        if let Some(mut experiment) = self.experiment.take() {
+            let (lost, answered) = std::mem::take(&mut experiment.round);
+            let tally = if is_calm { &mut experiment.calm } else { &mut experiment.queued };
+            tally.add(lost, answered);
+            let Experiment { calm, queued, window_before, loss_before, .. } = experiment;
+            let cut = (window_before * LOSS_FACTOR).max(self.window_min());
+            if queued.packets() >= JUDGED_PACKETS {
+                self.window = cut;
+                self.compete(now);
+            } else if calm.packets() < JUDGED_PACKETS {
+                self.experiment = Some(experiment);
+            } else if calm.ratio() > loss_before / 2.0 {
+                self.loss_floor = calm.ratio().max(loss_before);
+                self.window = window_before;
+            } else {
+                self.window = cut;
             }
-        }
-        if !is_calm {
             return;
         }
-        if let Some(experiment) = self.experiment {
-            if experiment.lost + experiment.acked < JUDGED_PACKETS {
-                return;
-            }
-            let ratio = experiment.lost as f64 / (experiment.lost + experiment.acked) as f64;
-            if ratio > experiment.loss_before / 2.0 {
-                self.loss_floor = ratio.max(experiment.loss_before);
-                self.window = self.window.max(experiment.window_before);
-            }
-            (self.experiment, self.judged) = (None, (0, 0));
+        if self.competes() || !is_calm {
             return;
         }
         self.loss_floor *= 0.9999;
-        self.judged = (self.judged.0 + self.round_lost, self.judged.1 + self.round_acked);
-        let (lost, acked_packets) = self.judged;
-        if lost + acked_packets < JUDGED_PACKETS {
+        self.tally.add(self.round_lost, self.round_acked);
+        if self.tally.packets() < JUDGED_PACKETS || self.tally.rounds < JUDGED_ROUNDS {
             return;
         }
-        self.judged = (0, 0);
-        let ratio = lost as f64 / (lost + acked_packets) as f64;
-        let is_news = ratio > self.loss_floor * 2.0 + LOSS_NOTED && lost >= 2;
-        if is_news && !matches!(self.mode, Mode::Compete { .. }) {
-            self.experiment = Some(Experiment {
-                window_before: self.window,
-                loss_before: ratio,
-                lost: 0,
-                acked: 0,
-                round: (0, 0),
-                from_number: acked.next_number,
-            });
-            self.window = (self.window * LOSS_FACTOR).max(self.window_min());
-            self.mode = Mode::Delay;
+        let tally = std::mem::take(&mut self.tally);
+        if tally.rounds_lossy < JUDGED_ROUNDS_LOSSY || !self.is_more_than_known(tally.ratio()) {
+            return;
         }
+        self.mode = Mode::Delay;
+        if self.is_shared() {
+            // What one of many sends does not matter to what it loses.
+            self.window = (self.window * LOSS_FACTOR).max(self.window_min());
+            return;
+        }
+        self.experiment = Some(Experiment {
+            window_before: self.window,
+            loss_before: tally.ratio(),
+            calm: Tally::default(),
+            queued: Tally::default(),
+            round: (0, 0),
+            from_number: acked.next_number,
+        });
     }
 
     /// Empties the queue for one round now and then, so that the smallest round-trip time is the link's and not that of a
