@@ -57,6 +57,15 @@ impl Parts {
         parts
     }
 
+    /// Cables that are down, whatever the plan does about it.
+    pub fn down(diagnoses: &[Diagnosis]) -> Self {
+        let of = |diagnosis: &Diagnosis| match diagnosis.cause {
+            Cause::CableDown { link, .. } => Some(link),
+            _ => None,
+        };
+        Self { links: diagnoses.iter().filter_map(of).collect(), ..Self::default() }
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.switches.is_empty() && self.links.is_empty()

@@ -106,9 +106,8 @@ impl Manager {
             return Ok(());
         }
         let now_s = self.now_s();
-        let Some((target, parent, Wanted { names, dead })) = self.wanted(now_s)? else { return Ok(()) };
-        let of_target = self.archive.proposal(target.proposal)?;
-        let Omission { drained, base, .. } = of_target.map_or_else(|| Omission::nothing(&target.plan), Omission::of);
+        let Some((omission, parent, Wanted { names, dead })) = self.wanted(now_s)? else { return Ok(()) };
+        let Omission { drained, base, .. } = omission;
         let mut is_proposed = false;
         for proposal in self.archive.proposals()?.iter().filter(|proposal| proposal.cause == Cause::Parts) {
             let is_wanted = proposal.drained == names && proposal.parent == parent && names != drained;
@@ -149,13 +148,16 @@ impl Manager {
         self.record(&mut inner, now_s, failed.into_iter().collect(), &|kind| kind == kinds::NO_PLAN)
     }
 
-    /// The target that switches hold, the newest one, and what is to be done without; none while that cannot be said.
-    fn wanted(&self, now_s: u64) -> Result<Option<(Target, u64, Wanted)>, ArchiveError> {
+    /// What the target that switches hold does without, the number of the newest one, and what is to be done without; none while that
+    /// cannot be said.
+    fn wanted(&self, now_s: u64) -> Result<Option<(Omission, u64, Wanted)>, ArchiveError> {
         let marks = self.marks(now_s)?;
         let inner = self.inner();
         let (Some(parent), Some((target, held))) = (inner.target.as_ref(), inner.held.as_ref()) else {
             return Ok(None);
         };
+        let of_target = self.archive.proposal(target.proposal)?;
+        let omission = of_target.map_or_else(|| Omission::nothing(&target.plan), Omission::of);
         if parent.state == TargetState::Pending || inner.polls.last.is_none() {
             return Ok(None);
         }
@@ -164,11 +166,13 @@ impl Manager {
         let mut names: BTreeSet<String> = Parts::named(topology, resting).names(topology).into_iter().collect();
         let is_watched = |name: &String| !is_marked(&marks, name);
         names.extend(inner.failed.names(topology).into_iter().filter(is_watched));
+        // No frame of the target needs what it does without, so its failure is none; but it is not back either.
+        names.extend(inner.down.names(topology).into_iter().filter(|name| omission.drained.contains(name)));
         let is_down = |name: &&String| inner.failed.switches.iter().any(|id| topology.switch(*id).name == **name);
         let mut dead: BTreeSet<String> = names.iter().filter(is_down).cloned().collect();
         dead.extend(inner.still_absent());
         names.extend(dead.iter().cloned());
-        Ok(Some((target.clone(), parent.number, Wanted { names: names.into_iter().collect(), dead })))
+        Ok(Some((omission, parent.number, Wanted { names: names.into_iter().collect(), dead })))
     }
 
     /// Makes and proposes a plan that does without some parts; `before` are those that the target does without.

@@ -175,6 +175,8 @@ struct Inner {
     due_back: BTreeSet<String>,
     /// What has failed without a stored answer, by the last poll.
     failed: Parts,
+    /// Cables that were down at the last poll.
+    down: Parts,
     /// Switches of the plan that did not answer at the last poll.
     silent: BTreeSet<String>,
     /// Switches that the plan does not know since they were down.
@@ -442,6 +444,7 @@ impl Manager {
         inner.traffic.add(now_s, plan, &report.links);
         let kept = |kind: &str| !kinds::ALL.contains(&kind) || kind == kinds::RETURNED;
         inner.failed = Parts::unprotected(&plan.topology, &report.diagnoses);
+        inner.down = Parts::down(&report.diagnoses);
         let silent = plan.topology.switches().iter().zip(&report.seen).filter(|(_, seen)| seen.is_err());
         inner.silent = silent.map(|(switch, _)| switch.name.clone()).collect();
         inner.parts_changed = true;
