@@ -13,12 +13,12 @@
 //!         └───────────────▶ rounds
 //! ```
 //!
-//! *Loss* alone is no congestion either: on a bad cable it does not go away by sending less. When rounds without a queue lose more
-//! than the link's known floor, a few packets a round trip are sent for a while as an experiment. If the loss halves, it was
-//! congestion and the window is cut by 30 %; otherwise the loss becomes the floor and the window returns. Sending little shows
-//! the link without this flow's own queue, and without those of others that look as well: where all of them began in a queue that they took for the link's own
-//! delay, they see it then. If the queue stays, another flow fills it. Rounds over the target prove nothing of the
-//! cable: what they lose may have overflowed a queue that another flow fills, so more than the floor cuts the window as well.
+//! *Loss* alone is no congestion either: a bad cable loses as much however little is sent. When rounds under the target lose more than
+//! the link's known floor, an experiment sends a few packets a round trip for a while. If the loss halves, it was congestion, and the
+//! window is cut by 30 %. If it does not, the loss becomes the floor and the window returns. If most rounds of the experiment are over the
+//! target, another flow fills the queue, and the window competes with it. Flows that began in a full queue, and took its delay for that
+//! of the link, experiment at about the same time, and then measure the round trip without the queue. In rounds over the target a
+//! loss above the floor cuts the window by 30 % too, since the queue may have overflowed.
 //!
 //! *Another's queue*: if the delay stays over the target for long although the window shrank, a loss-driven flow such as
 //! TCP's fills the buffer. Then the window grows as CUBIC's does beside Reno, half a packet a round trip and × 0.7 after a loss (Copa's
@@ -72,7 +72,7 @@ const BETA: f64 = 0.8;
 const CUT_MAX: f64 = 0.5;
 /// Share of packets lost above the floor that starts an experiment.
 const LOSS_NOTED: f64 = 0.02;
-/// What remains of the window after losses that are congestion.
+/// What remains of the window after a loss that is congestion.
 const LOSS_FACTOR: f64 = 0.7;
 /// Packets by which the window grows a round trip in competition: with this cut after a loss, the rate of Reno, which grows by
 /// one and halves (RFC 9438, section 4.3).
@@ -425,7 +425,7 @@ impl Congestion {
             return;
         }
         match self.mode {
-            Mode::Start if !is_calm || self.is_more_than_known(self.loss_ratio()) => {
+            Mode::Start if !is_calm || self.exceeds_floor(self.loss_ratio()) => {
                 self.mode = Mode::Delay;
                 self.shrink(queue, target);
             }
@@ -474,12 +474,12 @@ impl Congestion {
     fn shrink(&mut self, queue: Duration, target: Duration) {
         let excess = queue.saturating_sub(target).as_secs_f64() / self.round_rtt_min.as_secs_f64().max(1e-6);
         let by_delay = 1.0 - (BETA * excess).min(CUT_MAX);
-        let factor = if self.is_more_than_known(self.loss_ratio()) { by_delay.min(LOSS_FACTOR) } else { by_delay };
+        let factor = if self.exceeds_floor(self.loss_ratio()) { by_delay.min(LOSS_FACTOR) } else { by_delay };
         self.window = (self.window * factor).max(self.window_min());
     }
 
     /// Whether a share of packets lost is more than the link is known to lose.
-    fn is_more_than_known(&self, ratio: f64) -> bool {
+    fn exceeds_floor(&self, ratio: f64) -> bool {
         ratio > self.loss_floor * 2.0 + LOSS_NOTED
     }
 
@@ -487,7 +487,7 @@ impl Congestion {
         self.round_lost as f64 / (self.round_lost + self.round_acked).max(1) as f64
     }
 
-    /// Judges what is lost: without a queue by an experiment, behind one as another flow's doing.
+    /// Decides by an experiment whether what rounds under the target lose is congestion.
     fn judge_losses(&mut self, now: Time, acked: &Acked, is_calm: bool) {
         if let Some(mut experiment) = self.experiment.take() {
             let (lost, answered) = std::mem::take(&mut experiment.round);
@@ -517,12 +517,12 @@ impl Congestion {
             return;
         }
         let tally = std::mem::take(&mut self.tally);
-        if tally.rounds_lossy < JUDGED_ROUNDS_LOSSY || !self.is_more_than_known(tally.ratio()) {
+        if tally.rounds_lossy < JUDGED_ROUNDS_LOSSY || !self.exceeds_floor(tally.ratio()) {
             return;
         }
         self.mode = Mode::Delay;
         if self.is_shared() {
-            // What one of many sends does not matter to what it loses.
+            // One of many flows changes no loss by sending less: an experiment would tell nothing.
             self.window = (self.window * LOSS_FACTOR).max(self.window_min());
             return;
         }
