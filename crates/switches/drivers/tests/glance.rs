@@ -1,5 +1,7 @@
 //! What a standby reads of a switch at each poll, and what it costs: states of ports, and frames received at those that are counted.
 
+mod common;
+
 use std::{
     collections::VecDeque,
     io,
@@ -8,10 +10,10 @@ use std::{
 };
 
 use bridge_mib::objects::if_mib;
-use drivers::snmp::{Device, Glance, SaveMethod, Settings};
-use fabric::{Mac, Model, VlanId};
+use common::{access, connect, facts};
+use drivers::snmp::Glance;
 use snmp::{
-    Credentials, Link, Patience, Session, Value,
+    Link, Value,
     wire::{ErrorStatus, Pdu, PduKind},
 };
 use switch_model::{
@@ -19,8 +21,7 @@ use switch_model::{
     observe::{Count, Received},
 };
 use switchd::agent::{
-    Access, Answer, Change, Config, DataPlane, Engine, EngineClock, Facts, Limits, PortFacts, PortKind, Refused,
-    Responder, Rights, Sensors, Switch,
+    Answer, Change, Config, DataPlane, Engine, EngineClock, Refused, Responder, Rights, Sensors, Switch,
 };
 
 const ENGINE: &[u8] = &[0x80, 0, 0x1f, 0x88, 4, b'g', b'1'];
@@ -114,29 +115,11 @@ impl Link for Wire {
 
 /// Two glances at a switch with so many ports, some of which are counted, and how many requests the second one takes.
 fn glances(ports: u32, counted: &[usize], lacks: Lacks) -> ([Glance; 2], usize) {
-    let facts = Facts {
-        description: "a switch".to_owned(),
-        address: Mac::new([2, 0, 0, 0, 1, 0]),
-        ports: (1..=ports)
-            .map(|number| PortFacts {
-                name: format!("p{number}"),
-                if_index: 10_100 + number,
-                mac: Mac::new([2, 0, 0, 0, 1, number as u8]),
-                kind: PortKind::Own,
-            })
-            .collect(),
-        limits: Limits::of(&Model::generic()),
-    };
-    let switch = Switch::new(facts, Config::factory(ports as usize), Plane, ENGINE, 1, 0);
-    let access = Access { communities: vec![(b"private".to_vec(), Rights::Write)], users: Vec::new() };
+    let switch = Switch::new(facts(ports, 10_100), Config::factory(ports as usize), Plane, ENGINE, 1, 0);
     let requests = Arc::new(Mutex::new(0));
-    let engine = Engine::new(Vendor { switch, lacks }, access, ENGINE, 1);
+    let engine = Engine::new(Vendor { switch, lacks }, access(), ENGINE, 1);
     let wire = Wire { engine, requests: Arc::clone(&requests), back: VecDeque::new() };
-    let patience = Patience { timeout: Duration::from_millis(10), attempts: 1 };
-    let session = Session::new(wire, Credentials::Community("private".to_owned()), patience, 5);
-    let names: Vec<String> = (1..=ports).map(|number| format!("p{number}")).collect();
-    let settings = Settings { mark_vlan: VlanId::new(4093).expect("in range"), save: SaveMethod::Unknown };
-    let mut device = Device::connect(session, &names, settings).expect("a switch with these ports");
+    let mut device = connect(wire, ports);
     let counted: Vec<Slot> = counted.iter().copied().map(Slot::new).collect();
     let first = device.glance(&counted).expect("a glance");
     let before = *requests.lock().expect("no panic before");

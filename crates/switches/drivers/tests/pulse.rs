@@ -1,6 +1,8 @@
 //! What a quiet round of `watch` costs: a few requests for each switch, however many VLANs and static entries it holds; and
 //! what makes it read tables again.
 
+mod common;
+
 use std::{
     collections::VecDeque,
     io,
@@ -8,11 +10,12 @@ use std::{
     time::Duration,
 };
 
-use drivers::snmp::{Device, PulseColumns, SaveMethod, Settings};
-use fabric::{Admin, Mac, Model, VlanId};
-use snmp::{Credentials, Link, Patience, Session};
+use common::{access, connect, facts};
+use drivers::snmp::{Device, PulseColumns};
+use fabric::{Admin, Mac, VlanId};
+use snmp::Link;
 use switch_model::{PortLearning, Slot, SwitchConfig, driver::Driver as _, mark::Mark, observe::flow};
-use switchd::agent::{Access, Config, Engine, Facts, Limits, PortFacts, PortKind, Rights, Still, Switch};
+use switchd::agent::{Config, Engine, Still, Switch};
 
 const ENGINE: &[u8] = &[0x80, 0, 0x1f, 0x88, 4, b's', b'9'];
 
@@ -44,31 +47,12 @@ impl Link for Wire {
 }
 
 fn agent(ports: u32) -> Arc<Mutex<Agent>> {
-    let facts = Facts {
-        description: "a switch".to_owned(),
-        address: Mac::new([2, 0, 0, 0, 1, 0]),
-        ports: (1..=ports)
-            .map(|number| PortFacts {
-                name: format!("p{number}"),
-                if_index: 100 + number,
-                mac: Mac::new([2, 0, 0, 0, 1, number as u8]),
-                kind: PortKind::Own,
-            })
-            .collect(),
-        limits: Limits::of(&Model::generic()),
-    };
-    let switch = Switch::new(facts, Config::factory(ports as usize), Still, ENGINE, 1, 0);
-    let access = Access { communities: vec![(b"private".to_vec(), Rights::Write)], users: Vec::new() };
-    Arc::new(Mutex::new(Agent { engine: Engine::new(switch, access, ENGINE, 1), requests: 0, now_ms: 60_000 }))
+    let switch = Switch::new(facts(ports, 100), Config::factory(ports as usize), Still, ENGINE, 1, 0);
+    Arc::new(Mutex::new(Agent { engine: Engine::new(switch, access(), ENGINE, 1), requests: 0, now_ms: 60_000 }))
 }
 
 fn device(agent: &Arc<Mutex<Agent>>, ports: u32) -> Device<Wire> {
-    let wire = Wire { agent: Arc::clone(agent), back: VecDeque::new() };
-    let patience = Patience { timeout: Duration::from_millis(10), attempts: 1 };
-    let session = Session::new(wire, Credentials::Community("private".to_owned()), patience, 5);
-    let names: Vec<String> = (1..=ports).map(|number| format!("p{number}")).collect();
-    let settings = Settings { mark_vlan: VlanId::new(4093).expect("in range"), save: SaveMethod::Unknown };
-    Device::connect(session, &names, settings).expect("a switch with these ports")
+    connect(Wire { agent: Arc::clone(agent), back: VecDeque::new() }, ports)
 }
 
 fn requests(agent: &Arc<Mutex<Agent>>) -> usize {
