@@ -314,22 +314,37 @@ pub struct HostIntent {
     pub tagging: HostTagging,
 }
 
-/// What a host that tags its own frames puts on them, at some moment: a row of the assignment, with gaps for receivers
-/// that it has no VLAN for.
+/// What a host that tags its own frames puts on them, and which it accepts, at some moment: a row of the assignment, with gaps
+/// for receivers that it has no VLAN for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct HostTable {
     /// Runs of receivers, ascending, disjoint.
     pub unicast: Vec<HostRun<VlanId>>,
     /// For broadcast, multicast and addresses that no host owns.
     pub broadcast: Option<VlanId>,
+    /// The VLANs that it may spread a receiver's frames over, the one of `unicast` among them: runs of receivers, ascending,
+    /// disjoint. Empty where frames take the VLAN of `unicast` alone.
+    pub paths: Vec<HostRun<Vec<VlanId>>>,
+    /// VLANs of which it accepts frames.
+    pub receives: VlanSet,
 }
 
 impl HostTable {
     /// The VLAN of frames for a host. Cost: O(log runs).
     pub fn vlan_to(&self, destination: HostId) -> Option<VlanId> {
-        let at = self.unicast.partition_point(|run| run.last < destination);
-        self.unicast.get(at).filter(|run| run.first <= destination).map(|run| run.choice)
+        find(&self.unicast, destination).copied()
     }
+
+    /// The VLANs that frames for a host may be spread over; empty where they take [`Self::vlan_to`] alone. Cost: O(log runs).
+    pub fn paths_to(&self, destination: HostId) -> &[VlanId] {
+        find(&self.paths, destination).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The choice for a host among runs that are ascending and disjoint.
+fn find<T>(runs: &[HostRun<T>], host: HostId) -> Option<&T> {
+    let run = runs.get(runs.partition_point(|run| run.last < host))?;
+    (run.first <= host).then_some(&run.choice)
 }
 
 /// Who tags a host's frames.

@@ -100,7 +100,9 @@ fn play(plan: &Plan, failure: Failure) {
         let table = |source: HostId| {
             let runs = topology.host_ids().filter(|to| *to != source);
             let runs = runs.map(|to| HostRun { first: to, last: to, choice: assignment.unicast(source, to) });
-            HostTable { unicast: runs.collect(), broadcast: Some(assignment.broadcast(source)) }
+            let receives = plan.trees.iter().map(|tree| tree.vlan).collect();
+            let broadcast = Some(assignment.broadcast(source));
+            HostTable { unicast: runs.collect(), broadcast, receives, ..HostTable::default() }
         };
         topology.host_ids().map(table).collect()
     });

@@ -2,10 +2,12 @@
 //!
 //! ```text
 //!   isolate   ports whose cable is gone or leads elsewhere lose all VLANs: should it come back, it closes no cycle
+//!   ready     hosts that tag accept frames in the VLANs of both plans, and send in their assigned VLANs alone
 //!   fill      VLANs and entries that are missing are added; nobody sends there yet
 //!   redirect  entries that led to what broke are turned to where the mended tree leads
 //!   flip      hosts change their VLAN: PVIDs, or the hosts' own tables
 //!   free      VLANs and entries that nobody needs any more are removed
+//!   settle    hosts that tag send and accept as the next plan says, over several paths where it has them
 //! ```
 //! The parts of a step may be taken in any order, and after each of them no frame between hosts that stay loops, floods
 //! or strays, and no pair that got through before is cut off. That rests on two facts.
@@ -19,7 +21,8 @@
 //!
 //! *Entries are complete before frames need them.* Old entries know every host wherever the old VLANs take it, and stay
 //! until nobody sends by the old plan; new ones are all there before any of them is reached. So at every switch on any
-//! mixed way there is an entry.
+//! mixed way there is an entry. Of the VLANs that hosts may spread frames over, only the assigned ones take part in this: hosts use
+//! the others before the first switch changes and after the last one, by one plan or the other.
 //!
 //! Where tables are too small for both plans at once, VLANs move in several rounds of fill, flip and free.
 
@@ -48,7 +51,7 @@ use self::stage::Stage;
 pub struct FabricState {
     /// `devices[switch]`.
     pub devices: Vec<DeviceIntent>,
-    /// `tables[host]`: what hosts put on their frames; none if the switches tag.
+    /// `tables[host]`: what hosts put on their frames and accept; none if the switches tag.
     pub tables: Option<Vec<HostTable>>,
 }
 
@@ -84,6 +87,8 @@ pub struct Step {
 pub enum StepKind {
     /// Takes ports out of service whose cable is gone or leads elsewhere.
     Isolate,
+    /// Has hosts that tag accept the VLANs of the whole way, and send in assigned VLANs alone.
+    Ready,
     /// Adds VLANs and entries.
     Fill,
     /// Turns entries that led to what broke.
@@ -92,6 +97,8 @@ pub enum StepKind {
     Flip,
     /// Removes VLANs and entries that nobody needs.
     Free,
+    /// Has hosts that tag send and accept what the next plan says.
+    Settle,
 }
 
 impl StepKind {
@@ -99,10 +106,12 @@ impl StepKind {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Isolate => "isolate",
+            Self::Ready => "ready",
             Self::Fill => "fill",
             Self::Redirect => "redirect",
             Self::Flip => "flip",
             Self::Free => "free",
+            Self::Settle => "settle",
         }
     }
 }
@@ -181,11 +190,6 @@ pub enum StepError {
         "switches learn in one of the plans, and no order of steps is proven to keep them from flooding on the way; take the fabric down in between, or plan both with --fdb minimal"
     )]
     SwitchesLearn,
-    /// Hosts may spread over VLANs that change.
-    #[error(
-        "hosts may spread pairs over further VLANs (--paths), and no order of steps is proven for frames in those; have hosts use their assigned VLANs, and plan both with --paths 1, or take the fabric down in between"
-    )]
-    PathSetsDiffer,
     /// Trees that travel under a spare id have none.
     #[error(
         "{need} VLANs become other trees under the same id, which takes as many spare ids on the way, but the range has {spare}; widen --vlans and plan again"
@@ -226,30 +230,26 @@ pub fn steps(previous: &Plan, next: &Plan) -> Result<Transition, StepError> {
         let (before, after) = (previous.policy.tagging, next.policy.tagging);
         return Err(StepError::TaggingDiffers { before, after });
     }
-    if changes_paths(previous, next) {
-        return Err(StepError::PathSetsDiffer);
-    }
     let settled = relation.settled(&previous.topology, &topology);
     let moved = moved_ports(&previous.topology, &topology, &relation);
     let mut way = step::StepSequence::new(&topology, before.clone());
     way.isolate(&moved, &after);
     let misled = misled(way.now(), &after, &moved, &settled);
     let travelling = spare_ids(&topology, way.now(), &after, &misled, next)?;
+    // Hosts that tag know the trees as well: they watch paths, and may spread frames over other VLANs than the assigned ones.
+    let keeps_trees = travelling.is_empty() && links_by_vlan(&topology, &before) == links_by_vlan(&topology, &after);
+    if before.tables != after.tables || !keeps_trees {
+        way.ready(&after, &travelling.values().copied().collect());
+    }
     if travelling.is_empty() {
         way.go(&after)?;
     } else {
         way.go(&under_other_ids(&after, &travelling))?;
         way.go(&after)?;
     }
+    way.settle(&after);
     let steps = way.into_steps();
     Ok(Transition { topology, start: before, goal: after, settled, steps })
-}
-
-/// Whether frames in further VLANs of path sets could be on the way while their trees change.
-fn changes_paths(previous: &Plan, next: &Plan) -> bool {
-    let rows = |plan: &Plan| plan.paths.as_ref().map(|paths| paths.rows.clone());
-    let have_paths = previous.paths.is_some() || next.paths.is_some();
-    have_paths && (rows(previous) != rows(next) || previous.trees != next.trees)
 }
 
 /// Applies one device's share of a step.
@@ -382,6 +382,7 @@ fn under_other_ids(state: &FabricState, other: &BTreeMap<VlanId, VlanId>) -> Fab
     for table in state.tables.iter_mut().flatten() {
         table.unicast.iter_mut().for_each(|run| run.choice = name(run.choice));
         table.broadcast = table.broadcast.map(name);
+        table.receives = table.receives.iter().map(name).collect();
     }
     state
 }

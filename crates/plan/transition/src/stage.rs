@@ -9,8 +9,8 @@
 //! and so do those of a host whose addresses are others now.
 
 use fabric::{
-    Attachment, DeviceIntent, FdbEntry, FdbRun, HostRun, HostTable, HostTagging, Learning, Models, Plan, PortIntent,
-    PortRole, Relation, SwitchSpec, Topology, TopologyBuilder, VlanId,
+    Attachment, DeviceIntent, FdbEntry, FdbRun, HostId, HostRun, HostTable, HostTagging, Learning, Models, Plan, PortIntent,
+    PortRole, Relation, SwitchSpec, Topology, TopologyBuilder,
 };
 
 use super::{FabricState, table};
@@ -139,27 +139,36 @@ fn push(runs: &mut Vec<FdbRun>, run: FdbRun) {
     }
 }
 
-/// What hosts that tag put on their frames: `tables[host]`, empty for hosts that the plan does not know.
+/// What hosts that tag put on their frames and accept: `tables[host]`, empty for hosts that the plan does not know.
 /// Cost: O(hosts²).
 fn tables(plan: &Plan, stage: &Topology, relation: &Relation) -> Option<Vec<HostTable>> {
     let first = plan.topology.host_ids().next()?;
     if plan.host_intent(first).tagging == HostTagging::BySwitch {
         return None;
     }
-    let table = |source: fabric::HostId| {
+    let table = |source: HostId| {
         let Some(from) = relation.host_from[source.index()] else { return HostTable::default() };
-        let mut unicast: Vec<HostRun<VlanId>> = Vec::new();
+        let (mut unicast, mut paths) = (Vec::new(), Vec::new());
         for destination in stage.host_ids().filter(|host| *host != source) {
             let Some(to) = relation.host_from[destination.index()] else { continue };
-            let choice = plan.assignment.unicast(from, to);
-            match unicast.last_mut() {
-                Some(run) if run.choice == choice && run.last.index() + 1 == destination.index() => {
-                    run.last = destination;
-                }
-                _ => unicast.push(HostRun { first: destination, last: destination, choice }),
+            append(&mut unicast, destination, plan.assignment.unicast(from, to));
+            if let Some(sets) = &plan.paths {
+                append(&mut paths, destination, sets.of(from, to).to_vec());
             }
         }
-        HostTable { unicast, broadcast: Some(plan.assignment.broadcast(from)) }
+        let port = plan.topology.host(from).port;
+        let ports = &plan.devices[plan.topology.port(port).switch.index()].ports;
+        let at = ports.binary_search_by_key(&port, |intent| intent.port).expect("a host's port");
+        let (broadcast, receives) = (Some(plan.assignment.broadcast(from)), ports[at].tagged.clone());
+        HostTable { unicast, broadcast, paths, receives }
     };
     Some(stage.host_ids().map(table).collect())
+}
+
+/// Appends a host's choice to runs of them, to the last one if it follows that with the same choice.
+pub(crate) fn append<T: PartialEq>(runs: &mut Vec<HostRun<T>>, host: HostId, choice: T) {
+    match runs.last_mut() {
+        Some(run) if run.choice == choice && run.last.index() + 1 == host.index() => run.last = host,
+        _ => runs.push(HostRun { first: host, last: host, choice }),
+    }
 }

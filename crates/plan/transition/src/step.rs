@@ -14,7 +14,9 @@ use fabric::{
     VlanId, VlanSet,
 };
 
-use super::{FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChange, apply, device_vlans, table};
+use super::{
+    FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChange, apply, device_vlans, stage::append, table,
+};
 
 /// Steps so far, and where they have led.
 pub(super) struct StepSequence<'a> {
@@ -53,6 +55,31 @@ impl<'a> StepSequence<'a> {
             change
         });
         self.take(StepKind::Isolate, parts);
+    }
+
+    /// Has every host accept frames in the VLANs of the whole way, and send in assigned VLANs alone.
+    pub(super) fn ready(&mut self, goal: &FabricState, spare: &VlanSet) {
+        let tables = |goal: &[HostTable], now: &[HostTable]| {
+            let ready = |(now, goal): (&HostTable, &HostTable)| {
+                let receives = [&now.receives, &goal.receives, spare].into_iter().flat_map(VlanSet::iter).collect();
+                HostTable { receives, paths: Vec::new(), ..now.clone() }
+            };
+            now.iter().zip(goal).map(ready).collect::<Vec<_>>()
+        };
+        let ready = goal.tables.as_deref().zip(self.now.tables.as_deref()).map(|(goal, now)| tables(goal, now));
+        self.take_tables(StepKind::Ready, ready.as_deref());
+    }
+
+    /// Has every host send and accept what it does in the end.
+    pub(super) fn settle(&mut self, goal: &FabricState) {
+        self.take_tables(StepKind::Settle, goal.tables.as_deref());
+    }
+
+    fn take_tables(&mut self, kind: StepKind, wanted: Option<&[HostTable]>) {
+        let now = self.now.tables.iter().flatten();
+        let differing = now.zip(wanted.unwrap_or_default()).enumerate().filter(|(_, (now, wanted))| now != wanted);
+        let parts = differing.map(|(host, (_, wanted))| Part::Host(HostId::new(host), wanted.clone()));
+        self.take(kind, parts.collect());
     }
 
     /// Goes to a goal, in as many rounds as the switches' tables need.
@@ -345,11 +372,9 @@ fn mixed_table(
 ) -> HostTable {
     let mut unicast: Vec<HostRun<VlanId>> = Vec::new();
     for host in topology.host_ids() {
-        let Some(choice) = ready(goal.vlan_to(host)).or_else(|| now.vlan_to(host)) else { continue };
-        match unicast.last_mut() {
-            Some(run) if run.choice == choice && run.last.index() + 1 == host.index() => run.last = host,
-            _ => unicast.push(HostRun { first: host, last: host, choice }),
+        if let Some(choice) = ready(goal.vlan_to(host)).or_else(|| now.vlan_to(host)) {
+            append(&mut unicast, host, choice);
         }
     }
-    HostTable { unicast, broadcast: ready(goal.broadcast).or(now.broadcast) }
+    HostTable { unicast, broadcast: ready(goal.broadcast).or(now.broadcast), ..now.clone() }
 }

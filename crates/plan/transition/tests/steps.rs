@@ -31,6 +31,7 @@ fn every_state_between_two_plans_is_free_of_loops_and_floods() {
     eprintln!("{tally:?}");
     assert!(tally.mended > replans / 4, "most re-plans keep trees: {tally:?}");
     assert!(tally.states > 4 * replans, "{tally:?}");
+    assert!(tally.several_paths > replans / 50, "{tally:?}");
     assert!(tally.resilient > replans / 10 && tally.moved_cables_astray > replans / 100, "{tally:?}");
 }
 
@@ -45,6 +46,8 @@ struct Tally {
     /// Re-plans that are ready for failures.
     resilient: usize,
     several_rounds: usize,
+    /// Re-plans of several paths a pair whose trees or sets change.
+    several_paths: usize,
     no_spare: usize,
     entries_before: usize,
     entries_touched: usize,
@@ -58,11 +61,14 @@ fn judge_chain(seed: u64, tally: &mut Tally) {
     // Every third chain has hardly more ids than it needs.
     let last = if seed % 3 == 0 { first + 40 } else { 4094 };
     let [first, last] = [first, last].map(|id| VlanId::new(id).expect("in range"));
+    let tagging = Tagging::ALL[rng.below(Tagging::ALL.len())];
     let policy = Policy {
-        tagging: Tagging::ALL[rng.below(Tagging::ALL.len())],
+        tagging,
         fdb: [FdbMode::Full, FdbMode::Minimal][rng.below(2)],
         flow_control: [FlowControl::None, FlowControl::Pause, FlowControl::Pause, FlowControl::Pfc(2)][rng.below(4)],
         vlans: VlanPool { first, last, ..VlanPool::default() },
+        // Every fifth chain has several paths a pair, if hosts tag.
+        paths_max: if tagging != Tagging::Switch && seed % 5 == 0 { 2 + rng.below(3) as u32 } else { 1 },
         // Every fourth chain makes do with few VLANs, every fifth is ready for failures.
         vlans_max: (seed % 4 == 1).then(|| 2 + rng.below(6)),
         resilience: match seed % 10 {
@@ -109,7 +115,7 @@ fn judge_chain(seed: u64, tally: &mut Tally) {
 
 /// A plan is sound if the judge finds nothing, with three exceptions, none of which depends on how it was made.
 /// Without flow control routes may have cycles: mended trees keep what stands of the old ones, which a plan made anew
-/// might not have. Then, and only then, there is no certificate. With flow control broadcasts alone may close a ring,
+/// might not have. Then, and only then, there is no certificate; several paths a pair may have cycles that assigned ones have not. With flow control broadcasts alone may close a ring,
 /// since a certificate is about routes. And a plan that is ready for failures is warned of links, switches and groups that nothing
 /// can replace.
 fn judge_plan(plan: &Plan, what: &str) {
@@ -124,6 +130,7 @@ fn judge_plan(plan: &Plan, what: &str) {
     let warned = [FindingKind::DividingLink, FindingKind::DividingSwitch, FindingKind::DividingGroup];
     assert_eq!(warned.map(|kind| found(kind).count()), [links, switches, groups], "{what}\n{report}");
     match plan.policy.flow_control {
+        FlowControl::None if plan.paths.is_some() => {}
         FlowControl::None => assert_eq!(cycle.is_some(), unproven, "{what}\n{report}"),
         FlowControl::Pause | FlowControl::Pfc(_) => {
             assert!(!unproven && plan.summary.deadlock_free, "{what}\n{report}");
@@ -203,14 +210,20 @@ fn judge_steps(transition: &Transition, rng: &mut Rng, tally: &mut Tally, what: 
             assert!(now.report.findings().is_empty(), "{at}\n{}", now.report);
             let cut: Vec<_> = now.lost.iter().filter(|pair| start.lost.binary_search(pair).is_err()).copied().collect();
             assert!(cut.is_empty(), "{at}\ncuts off {}", pairs(&transition.topology, &cut));
+            let in_vain: Vec<_> = now.lost_in.iter().filter(|lost| start.lost_in.binary_search(lost).is_err()).collect();
+            assert!(in_vain.is_empty(), "{at}\nfurther VLANs lose frames: {in_vain:?}");
             let deaf: Vec<_> =
                 now.unheard.iter().filter(|pair| start.unheard.binary_search(pair).is_err()).copied().collect();
             assert!(deaf.is_empty(), "{at}\nkeeps broadcasts from {}", pairs(&transition.topology, &deaf));
         }
     }
     tally.several_rounds += usize::from(steps.iter().any(|step| step.round > 1));
+    let spreads = |state: &FabricState| state.tables.iter().flatten().any(|table| !table.paths.is_empty());
+    let settles = steps.iter().any(|step| step.kind == StepKind::Settle);
+    tally.several_paths += usize::from(settles && spreads(&transition.goal));
     assert_eq!(state, transition.goal, "{what}");
-    assert!(now.lost.is_empty() && now.unheard.is_empty() || rest.is_empty(), "{what}: the goal loses pairs");
+    let all_arrive = now.lost.is_empty() && now.lost_in.is_empty() && now.unheard.is_empty();
+    assert!(all_arrive || rest.is_empty(), "{what}: the goal loses pairs");
 }
 
 #[test]
@@ -244,17 +257,32 @@ fn who_tags_cannot_change_live() {
     assert!(matches!(error, StepError::TaggingDiffers { .. }), "{error}");
 }
 
+/// While switches change, hosts send in assigned VLANs alone, and accept the VLANs of both plans.
 #[test]
-fn further_paths_cannot_change_live() {
+fn hosts_leave_their_further_paths_before_switches_change_and_take_new_ones_afterwards() {
     let torus = generated("torus", "3x3");
-    let of = |paths_max, seed| {
-        let policy = Policy { tagging: Tagging::Source, paths_max, seed, ..Policy::default() };
+    let of = |paths_max, first| {
+        let vlans = VlanPool { first: VlanId::new(first).expect("in range"), ..VlanPool::default() };
+        let policy = Policy { tagging: Tagging::Source, paths_max, vlans, ..Policy::default() };
         plan(&torus, &policy, None).expect("it plans")
     };
-    let (one, three) = (of(1, 1), of(3, 1));
+    let (one, three) = (of(1, 2), of(3, 2));
     assert_eq!(steps(&three, &three).map(|way| way.steps.len()), Ok(0));
-    assert_eq!(steps(&one, &three).err(), Some(StepError::PathSetsDiffer));
-    assert_eq!(steps(&three, &one).err(), Some(StepError::PathSetsDiffer));
+    for (before, after) in [(&one, &three), (&three, &one), (&three, &of(3, 1000))] {
+        let transition = steps(before, after).expect("room for both");
+        let kinds: Vec<StepKind> = transition.steps.iter().map(|step| step.kind).collect();
+        assert_eq!((kinds[0], kinds[kinds.len() - 1]), (StepKind::Ready, StepKind::Settle), "{kinds:?}");
+        assert!(kinds.contains(&StepKind::Fill) || kinds.contains(&StepKind::Free), "{kinds:?}");
+        let mut tally = Tally::default();
+        judge_steps(&transition, &mut Rng::new(1), &mut tally, "path sets");
+        assert!(tally.states > 2 * torus.hosts().len(), "{tally:?}");
+        let mut state = transition.start.clone();
+        for step in &transition.steps {
+            step.parts.iter().for_each(|part| apply(part, &mut state));
+            let spread = state.tables.iter().flatten().filter(|table| !table.paths.is_empty()).count();
+            assert!(step.kind == StepKind::Settle || spread == 0, "{:?}", step.kind);
+        }
+    }
 }
 
 fn generated(kind: &str, size: &str) -> Topology {

@@ -5,7 +5,8 @@
 //!                     └ every VLAN a forest? every frame of the judged hosts on a way that ends, and at its receiver?
 //! ```
 //! Frames that get lost are no finding here: a cable may have died, which no step can help. They are counted pair by
-//! pair instead, so that whoever takes the steps can see that none of them breaks what worked before.
+//! pair and VLAN by VLAN instead, so that whoever takes the steps can see that none of them breaks what worked before. A frame in
+//! a VLAN that its receiver does not accept is lost.
 
 use std::collections::BTreeMap;
 
@@ -42,8 +43,10 @@ pub struct Live<'a> {
 pub struct LiveCheck {
     /// Loops, floods, wrong deliveries, and state that contradicts itself.
     pub report: Report,
-    /// Ordered pairs of judged hosts whose frames do not arrive, ascending.
+    /// Ordered pairs of judged hosts whose frames do not arrive in the VLAN that is assigned to them, ascending.
     pub lost: Vec<(HostId, HostId)>,
+    /// The same of further VLANs that the first host may spread its frames over, ascending.
+    pub lost_in: Vec<(HostId, HostId, VlanId)>,
     /// Ordered pairs of judged hosts of which the second does not hear the first's broadcasts, ascending.
     pub unheard: Vec<(HostId, HostId)>,
 }
@@ -62,16 +65,23 @@ pub fn check_state(live: &Live<'_>) -> LiveCheck {
     }
     classes::judge_live(&state, &mut findings);
     standby_edges::judge_live(&state, &mut findings);
-    let (mut lost, mut unheard) = (Vec::new(), Vec::new());
+    let (mut lost, mut lost_in, mut unheard) = (Vec::new(), Vec::new(), Vec::new());
     let mut broadcasters: BTreeMap<VlanId, Vec<HostId>> = BTreeMap::new();
     for &source in live.judged {
-        match enter(&state, live, source, Receiver::Everybody) {
+        let tag = live.tag(source, Receiver::Everybody);
+        match tag.and_then(|tag| state.enter(state.topology.host(source).port, tag).ok()) {
             Some(vlan) => broadcasters.entry(vlan).or_default().push(source),
             None => unheard.extend(live.judged.iter().filter(|host| **host != source).map(|host| (source, *host))),
         }
         for &destination in live.judged.iter().filter(|host| **host != source) {
-            if follow(&state, live, source, destination, &mut findings) == Arrival::Lost {
+            let assigned = live.tag(source, Receiver::Host(destination));
+            if assigned.is_none_or(|tag| follow(&state, live, (source, destination), tag, &mut findings) == Arrival::Lost) {
                 lost.push((source, destination));
+            }
+            for &vlan in live.paths(source, destination).iter().filter(|vlan| assigned != Some(Some(**vlan))) {
+                if follow(&state, live, (source, destination), Some(vlan), &mut findings) == Arrival::Lost {
+                    lost_in.push((source, destination, vlan));
+                }
             }
         }
     }
@@ -80,7 +90,32 @@ pub fn check_state(live: &Live<'_>) -> LiveCheck {
         judge_vlan(&state, live, vlan, senders, &mut unheard, &mut findings);
     }
     unheard.sort_unstable();
-    LiveCheck { report: findings.into_report(), lost, unheard }
+    LiveCheck { report: findings.into_report(), lost, lost_in, unheard }
+}
+
+impl Live<'_> {
+    /// The tag that a host puts on a frame, none where its switch does; or that it does not send the frame at all.
+    fn tag(&self, source: HostId, receiver: Receiver) -> Option<Option<VlanId>> {
+        let Some(tables) = self.tables else { return Some(None) };
+        let table = tables.get(source.index())?;
+        let vlan = match receiver {
+            Receiver::Host(destination) => table.vlan_to(destination)?,
+            Receiver::Everybody | Receiver::Nobody => table.broadcast?,
+        };
+        Some(Some(vlan))
+    }
+
+    /// The VLANs that a host may spread its frames for another over.
+    fn paths(&self, source: HostId, destination: HostId) -> &[VlanId] {
+        let table = self.tables.and_then(|tables| tables.get(source.index()));
+        table.map_or(&[], |table| table.paths_to(destination))
+    }
+
+    /// Whether a host takes a frame that its switch sends it in a VLAN.
+    fn accepts(&self, host: HostId, vlan: VlanId) -> bool {
+        let table = self.tables.and_then(|tables| tables.get(host.index()));
+        table.is_none_or(|table| table.receives.contains(vlan))
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,31 +126,16 @@ enum Arrival {
     Astray,
 }
 
-/// The VLAN in which a host's frame gets into its switch.
-fn enter(state: &FabricState<'_>, live: &Live<'_>, source: HostId, receiver: Receiver) -> Option<VlanId> {
-    let tag = match live.tables {
-        None => None,
-        Some(tables) => {
-            let table = tables.get(source.index())?;
-            Some(match receiver {
-                Receiver::Host(destination) => table.vlan_to(destination)?,
-                Receiver::Everybody | Receiver::Nobody => table.broadcast?,
-            })
-        }
-    };
-    state.enter(state.topology.host(source).port, tag).ok()
-}
-
-/// Follows one frame from switch to switch.
+/// Follows one frame with this tag from switch to switch.
 fn follow(
     state: &FabricState<'_>,
     live: &Live<'_>,
-    source: HostId,
-    destination: HostId,
+    (source, destination): (HostId, HostId),
+    tag: Option<VlanId>,
     findings: &mut Findings,
 ) -> Arrival {
     let topology = state.topology;
-    let Some(mut vlan) = enter(state, live, source, Receiver::Host(destination)) else { return Arrival::Lost };
+    let Ok(mut vlan) = state.enter(topology.host(source).port, tag) else { return Arrival::Lost };
     let mut ingress = topology.host(source).port;
     let mut astray = |kind: FindingKind, message: String| {
         let subject = format!("{} -> {}", state.host_name(source), state.host_name(destination));
@@ -140,7 +160,8 @@ fn follow(
         }
         match state.leave(port, vlan) {
             Hop::Lost(..) => return Arrival::Lost,
-            Hop::Host(host) if host == destination => return Arrival::Delivered,
+            Hop::Host(host) if host == destination && live.accepts(host, vlan) => return Arrival::Delivered,
+            Hop::Host(host) if host == destination => return Arrival::Lost,
             Hop::Host(host) => {
                 let message = format!("the frame in VLAN {vlan} reaches {} instead", state.host_name(host));
                 return astray(FindingKind::WrongDelivery, message);
@@ -182,7 +203,7 @@ fn judge_vlan(
         for &host in live.judged.iter().filter(|host| **host != source) {
             let port = state.topology.host(host).port;
             let at: SwitchId = pieces.of(state.topology.switch_of(host));
-            if at != from || view.hop[port.index()] != Hop::Host(host) {
+            if at != from || view.hop[port.index()] != Hop::Host(host) || !live.accepts(host, vlan) {
                 unheard.push((source, host));
             }
         }
