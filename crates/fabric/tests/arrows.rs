@@ -80,7 +80,8 @@ const RULES: &[Rule] = &[
         purity: Purity::Shell,
     },
     Rule { name: "host-setup", uses: &["fabric"], tests_with: &["planner"], purity: Purity::Pure },
-    Rule { name: "tagger", uses: &["fabric", "linux-net"], tests_with: &[], purity: Purity::Shell },
+    Rule { name: "tagging", uses: &["fabric"], tests_with: &["planner", "transition"], purity: Purity::Pure },
+    Rule { name: "tagger", uses: &["fabric", "linux-net", "tagging"], tests_with: &[], purity: Purity::Shell },
     Rule { name: "linux-net", uses: &["fabric"], tests_with: &[], purity: Purity::Shell },
     Rule {
         name: "lab",
@@ -104,6 +105,7 @@ const RULES: &[Rule] = &[
             "drivers",
             "rollout",
             "enrol",
+            "tagging",
         ],
         tests_with: &[],
         purity: Purity::Shell,

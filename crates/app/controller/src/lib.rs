@@ -26,6 +26,7 @@ mod held;
 mod number;
 mod observe;
 mod parallel;
+mod program;
 mod reached;
 mod rounds;
 mod standby;
@@ -42,7 +43,7 @@ pub use addresses::{
 pub use connect::{ConnectOptions, Fabric};
 pub use credentials::read_keyring;
 pub use deploy::{
-    DeployEvent, DeployRequest, DeployResult, Events, Judged, LinkTrial, Looked, OtherJournal, Rehearsal,
+    DeployEvent, DeployRequest, DeployResult, Events, HostsState, Judged, LinkTrial, Looked, OtherJournal, Rehearsal,
     RehearsedStage, Route, Start, Surveyed, Trial, Unconfirmable, conclude, deploy, rehearse, specification,
 };
 pub use discover::{Asked, Discovery, FoundSwitch, FoundTopology, discover};
@@ -52,6 +53,7 @@ pub use held::{Disagreement, agreement};
 pub use number::fresh_number;
 pub use observe::{Observation, Observations, Replaced, observe, observe_switch, write_observations};
 pub use parallel::at_once;
+pub use program::{ProgramFault, run_program};
 pub use reached::{Commands, Connected, Reached};
 pub use standby::{
     AtEnd, DesiredState, Report, StandbyEvent, StandbyRequest, StandbyResult, Tracker, counted_ports, stand_by,

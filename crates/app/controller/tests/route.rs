@@ -12,7 +12,7 @@ use fabric::{
 use planner::{StepLimit, plan_with};
 use rollout::{
     addresses::Addresses,
-    deploy::{Precedence, Way},
+    deploy::{LiveStage, Precedence, Way},
 };
 use switch_model::SwitchConfig;
 
@@ -79,6 +79,7 @@ fn request<'a>(old: &'a Plan, new: &'a Plan, known: &'a BTreeMap<Mac, HostId>) -
     DeployRequest {
         plan: new,
         since: Some(old),
+        hosts_program: &[],
         learned: known,
         start: Start::Fresh,
         precedence: Precedence::GiveWay,
@@ -136,6 +137,7 @@ fn learned_addresses_are_reached_by_entries_in_every_state_of_a_change_under_tra
         assert_eq!(before.len() < all.len(), is_cut, "seed {seed}");
         ways.insert(stages.len());
         for (at, stage) in stages.iter().enumerate() {
+            let LiveStage::Switches(stage) = stage else { panic!("switches tag") };
             let mut order: Vec<SwitchId> = stage.keys().copied().collect();
             rng.shuffle(&mut order);
             for switch in order {

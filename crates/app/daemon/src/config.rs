@@ -12,7 +12,10 @@ use records::{EtcdConfig, EtcdCredentials, EtcdHistory, EtcdTls};
 use rollout::standby::HoldDown;
 use serde::Deserialize;
 
-use crate::{core::ladder::Ladder, documents::Severity};
+use crate::{
+    core::{ladder::Ladder, propose::HostTables},
+    documents::Severity,
+};
 
 /// Most receivers: what one event writes fits in one commit.
 const NOTIFY_MAX: usize = 32;
@@ -43,6 +46,8 @@ pub struct Config {
     pub approval: ApprovalConfig,
     /// Receivers of notifications of events.
     pub notify: Vec<NotifyConfig>,
+    /// The program that hands tables to hosts that tag their own frames, and its first arguments; empty if there is none.
+    pub hosts_program: Vec<String>,
 }
 
 /// A store that several daemons share, of which one is the controller and the others stand by.
@@ -194,6 +199,7 @@ impl Default for Config {
             ladder: Ladder::default(),
             approval: ApprovalConfig::default(),
             notify: Vec::new(),
+            hosts_program: Vec::new(),
         }
     }
 }
@@ -387,6 +393,11 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// How hosts that tag get their tables.
+    pub fn host_tables(&self) -> HostTables {
+        if self.hosts_program.is_empty() { HostTables::ByHand } else { HostTables::ByProgram }
     }
 
     /// How requests to switches are made.

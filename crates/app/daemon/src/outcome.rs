@@ -78,6 +78,7 @@ fn reason_words(topology: &Topology, reason: &Reason) -> String {
             let each: Vec<String> = flaps.iter().map(|flap| format!("{} at {}", flap.mac, name(flap.switch))).collect();
             format!("a broadcast storm: addresses move between ports, {}", abridged(&each, ", ", NAMED_MAX))
         }
+        Reason::Hosts(why) => format!("hosts could not be given their tables: {why}"),
         Reason::NoJournal(what) => format!("the journal could not be written: {what}"),
         Reason::OtherChange => "another change under traffic was interrupted".to_owned(),
         Reason::Interrupted => "it was asked to stop".to_owned(),

@@ -296,12 +296,14 @@ fn learn(manager: &Manager, plan: &Plan, reach: &Reach, token: &CancellationToke
 pub fn request<'a>(
     plan: &'a Plan,
     since: Option<&'a Plan>,
+    hosts_program: &'a [String],
     learned: &'a BTreeMap<Mac, HostId>,
     start: Start,
 ) -> DeployRequest<'a> {
     DeployRequest {
         plan,
         since,
+        hosts_program,
         learned,
         start,
         precedence: Precedence::GiveWay,
@@ -411,7 +413,9 @@ fn attempt_once(
             tell(&event);
         };
         let learned = known_addresses(manager, since.unwrap_or(plan));
-        let done = deploy(&request(plan, since, &learned, start), reached, manager.archive(), &token, &mut tell);
+        let hosts_program = manager.config().hosts_program.clone();
+        let request = request(plan, since, &hosts_program, &learned, start);
+        let done = deploy(&request, reached, manager.archive(), &token, &mut tell);
         over.cancel();
         done
     })

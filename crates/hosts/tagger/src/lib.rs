@@ -8,12 +8,11 @@
 //!  long flows of all hosts ────── Placement ─ moves ───────┘ moves long flows off loaded links
 //! ```
 //!
-//! [`table`], [`config`], [`mod@plan`], [`twin`], [`health`], [`placement`] and [`wire`] decide and touch nothing outside; [`device`] hangs
+//! [`tagging`] says what tables are and makes them. [`twin`], [`health`], [`placement`] and [`wire`] decide and touch nothing outside; [`device`] hangs
 //! the programs on a network device and writes their maps; [`daemon`] sends probes and carries out verdicts.
 //! What is attached stays when the process ends, and needs no file to be found again: the kernel knows which programs
 //! hang on the device, and the programs hold their maps.
 
-pub mod config;
 pub mod daemon;
 pub mod device;
 pub mod health;
@@ -21,8 +20,6 @@ pub mod layout;
 pub mod links;
 pub mod paths;
 pub mod placement;
-pub mod plan;
-pub mod table;
 pub mod twin;
 pub mod wire;
 
@@ -31,6 +28,5 @@ mod placer;
 mod routes;
 mod tc;
 
-pub use config::Config;
 pub use error::TaggerError;
-pub use table::{Classes, Route, Spread, TaggingTable};
+pub use tagging::{Classes, Config, Route, Spread, TaggingTable, config, plan, table};

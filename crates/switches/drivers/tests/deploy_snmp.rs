@@ -246,6 +246,10 @@ struct Quiet {
 }
 
 impl Surroundings for Quiet {
+    fn tell_hosts(&mut self, _: usize) -> Result<(), Reason> {
+        Ok(())
+    }
+
     fn note(&mut self, _: Mark) -> Result<(), String> {
         Ok(())
     }

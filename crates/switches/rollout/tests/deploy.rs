@@ -17,7 +17,7 @@ use fabric::{
     TopologyBuilder, VlanId, rng::Rng,
 };
 use rollout::deploy::{
-    Cables, Deployment, DeploymentSpec, Journal, Management, ManagementForm, Outcome, Precedence, Reason, Reply,
+    Cables, Deployment, DeploymentSpec, Journal, LiveStage, Management, ManagementForm, Outcome, Precedence, Reason, Reply,
     SwitchRequest, Watch, Way,
 };
 use switch_model::{
@@ -196,6 +196,7 @@ fn a_way_that_is_not_there_yet_is_refused_before_anything_is_written() {
 
 #[test]
 fn live_changes_survive_any_fault() {
+    let turned = AtomicUsize::new(0);
     for_each_seed(|seed| {
         let mut rng = Rng::new(seed);
         let mut world = World::random(&mut rng);
@@ -203,12 +204,26 @@ fn live_changes_survive_any_fault() {
         world.hold(&old);
         let goals = world.plan(&mut rng, 20);
         let stages = live_stages(&old, &goals);
-        world.faults = faults(&mut rng, &world.topology);
+        match rng.below(3) {
+            0 => world.tagging.fail = Some(rng.below(4)),
+            _ => world.faults = faults(&mut rng, &world.topology),
+        }
+        world.tagging.between = between(&old, &goals).to_vec();
         let order = order(&world, goals.clone(), Way::Live { start: old.clone(), stages }, 1);
         let mut deployment = Deployment::new(&world.topology, order);
         world.run(&mut [&mut deployment], &mut rng);
         world.judge_end(&deployment, &goals, &old);
+        match deployment.outcome() {
+            Some(Outcome::Deployed { .. }) => assert_eq!(world.tagging.state, 2),
+            Some(Outcome::RolledBack { reason, .. }) => {
+                assert_eq!(world.tagging.state, 0);
+                turned.fetch_add(usize::from(matches!(reason, Reason::Hosts(_))), Ordering::Relaxed);
+            }
+            Some(Outcome::Refused(_)) => assert_eq!(world.tagging.asked, 0),
+            _ => {}
+        }
     });
+    assert!(env::var_os("SEED").is_some() || turned.into_inner() > 5, "hosts fail too seldom");
 }
 
 #[test]
@@ -454,6 +469,7 @@ fn an_interrupted_live_change_resumes_or_goes_back() {
         world.hold(&old);
         let goals = world.plan(&mut rng, 20);
         let way = || Way::Live { start: old.clone(), stages: live_stages(&old, &goals) };
+        world.tagging.between = between(&old, &goals).to_vec();
         let mut deployment = Deployment::new(&world.topology, order(&world, goals.clone(), way(), 1));
         world.patience = Some(rng.below(14 * world.switches.len()));
         world.run(&mut [&mut deployment], &mut rng);
@@ -468,7 +484,9 @@ fn an_interrupted_live_change_resumes_or_goes_back() {
         let mut deployment = Deployment::new(&world.topology, resumed);
         world.run(&mut [&mut deployment], &mut rng);
         match deployment.outcome() {
-            Some(Outcome::Deployed { doubts, .. }) if !undo && doubts.is_empty() => assert_eq!(world.running(), goals),
+            Some(Outcome::Deployed { doubts, .. }) if !undo && doubts.is_empty() => {
+                assert_eq!((world.running(), world.tagging.state), (goals, 2));
+            }
             Some(Outcome::RolledBack { .. }) if undo => assert_eq!(world.running(), old),
             other => panic!("{other:?}"),
         }
@@ -890,10 +908,18 @@ fn order(world: &World, goals: Vec<SwitchConfig>, way: Way, nonce: u32) -> Deplo
     }
 }
 
-/// Fill, flip, free between plans whose VLANs have different ids.
-fn live_stages(old: &[SwitchConfig], new: &[SwitchConfig]) -> Vec<BTreeMap<SwitchId, SwitchConfig>> {
-    let mut stages = vec![BTreeMap::new(), BTreeMap::new(), BTreeMap::new()];
-    for (index, (old, new)) in old.iter().zip(new).enumerate() {
+/// Fill, flip, free between plans whose VLANs have different ids. Hosts change after the first two, as if they tagged.
+fn live_stages(old: &[SwitchConfig], new: &[SwitchConfig]) -> Vec<LiveStage> {
+    let [filled, flipped] = between(old, new);
+    let stage = |configs: Vec<SwitchConfig>| {
+        LiveStage::Switches(configs.into_iter().enumerate().map(|(at, config)| (SwitchId::new(at), config)).collect())
+    };
+    vec![stage(filled), LiveStage::Hosts(1), stage(flipped), LiveStage::Hosts(2), stage(new.to_vec())]
+}
+
+/// What switches hold while hosts change for the first time, and for the second.
+fn between(old: &[SwitchConfig], new: &[SwitchConfig]) -> [Vec<SwitchConfig>; 2] {
+    let fill = |(old, new): (&SwitchConfig, &SwitchConfig)| {
         let mut filled = old.clone();
         filled.vlans.extend(new.vlans.iter());
         filled.entries.extend(&new.entries);
@@ -901,16 +927,16 @@ fn live_stages(old: &[SwitchConfig], new: &[SwitchConfig]) -> Vec<BTreeMap<Switc
             port.tagged.extend(new.tagged.iter());
             port.untagged.extend(new.untagged.iter());
         }
-        let mut flipped = filled.clone();
+        filled
+    };
+    let filled: Vec<SwitchConfig> = old.iter().zip(new).map(fill).collect();
+    let mut flipped = filled.clone();
+    for (flipped, new) in flipped.iter_mut().zip(new) {
         for (port, new) in flipped.ports.iter_mut().zip(&new.ports) {
             port.pvid = new.pvid;
         }
-        let switch = SwitchId::new(index);
-        for (stage, config) in stages.iter_mut().zip([filled, flipped, new.clone()]) {
-            stage.insert(switch, config);
-        }
     }
-    stages
+    [filled, flipped]
 }
 
 /// What goes wrong, and at which of the requests to a switch.
@@ -1061,6 +1087,17 @@ fn lldp_id(name: &str) -> LldpId {
     LldpId { subtype: 5, octets: name.as_bytes().to_vec() }
 }
 
+/// Hosts that tag: they go from one state to another when they are told.
+#[derive(Default)]
+struct TaggingHosts {
+    state: usize,
+    asked: usize,
+    /// What switches hold while they go from state 0 to 1, and from 1 to 2; not known if it is empty.
+    between: Vec<Vec<SwitchConfig>>,
+    /// After how many times of being told some fail.
+    fail: Option<usize>,
+}
+
 struct World {
     topology: Topology,
     switches: Vec<Switch>,
@@ -1071,6 +1108,8 @@ struct World {
     wires: BTreeMap<PortId, PortId>,
     /// Ports that hosts are plugged into.
     hosts: BTreeSet<PortId>,
+    /// Hosts that tag their own frames.
+    tagging: TaggingHosts,
     /// Plugs that are moved, and after how many answers.
     moves: Vec<(usize, Move)>,
     moved_at: Option<usize>,
@@ -1156,6 +1195,7 @@ impl World {
             sequence: topology.switch_ids().rev().collect(),
             wires: (topology.links().iter()).flat_map(|link| [(link.a, link.b), (link.b, link.a)]).collect(),
             hosts: topology.hosts().iter().map(|host| host.port).collect(),
+            tagging: TaggingHosts::default(),
             moves: Vec::new(),
             moved_at: None,
             lldp: Lldp::Speaks,
@@ -1435,6 +1475,7 @@ impl World {
 
     fn step(&mut self, job: &mut Job, rng: &mut Rng) -> Option<Reply> {
         match job.request.clone() {
+            SwitchRequest::Hosts(state) => Some(Reply::Hosts(self.tell_hosts(state, rng))),
             SwitchRequest::Judge { .. } => Some(Reply::Judged(self.verdict.clone())),
             SwitchRequest::Note(mark) => {
                 self.claims.push(mark);
@@ -1518,6 +1559,32 @@ impl World {
                     }
                     _ => answer(Ok(Fence(state.fence))),
                 }
+            }
+        }
+    }
+
+    /// Hosts change while no switch does, and all of them are at the same stage, if all of them answer.
+    fn tell_hosts(&mut self, state: usize, rng: &mut Rng) -> Result<(), Reason> {
+        let (before, hosts) = (self.tagging.state, &mut self.tagging);
+        assert!(state.abs_diff(before) <= 1, "from {before} to {state}");
+        assert!(self.jobs.is_empty(), "{:?}", self.jobs.len());
+        if self.faults.is_empty() && !hosts.between.is_empty() {
+            // Whoever resumes tells hosts again what they may hold already.
+            let near = state.max(before).max(1) - 1..=state.max(before);
+            let held: Vec<&SwitchConfig> = self.switches.iter().map(|switch| &switch.running).collect();
+            let is_between = |at: usize| hosts.between.get(at).is_some_and(|configs| configs.iter().eq(held.iter().copied()));
+            assert!(near.clone().any(is_between), "switches are elsewhere than between two stages");
+        }
+        hosts.asked += 1;
+        match hosts.fail {
+            Some(0) => {
+                hosts.fail = None;
+                hosts.state = [before, state][rng.below(2)];
+                Err(Reason::Hosts("one does not answer".to_owned()))
+            }
+            fail => {
+                (hosts.fail, hosts.state) = (fail.map(|left| left - 1), state);
+                Ok(())
             }
         }
     }

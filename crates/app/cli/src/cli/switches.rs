@@ -103,6 +103,7 @@ pub(crate) struct Enrol {
 #[command(after_help = "Examples:\n  espalier deploy plan.json --credentials admin.toml\n  \
     espalier deploy plan.json --dry-run\n  espalier deploy plan.json --resume\n  \
     espalier deploy new.json --since old.json\n  \
+    espalier deploy new.json --since old.json --hosts-program ./give-tables\n  \
     espalier deploy plan.json --trust-cabling sw1:p1--sw2:p2 --replaced sw3\n  \
     espalier deploy plan.json --around-unconfirmed less.json\n\n\
     Before anything is written, deploy reads from every switch who it is and whom it hears by LLDP. Where a switch is not the \
@@ -121,6 +122,10 @@ pub(crate) struct Deploy {
     /// Hitless change from OLD; every switch must hold OLD.
     #[arg(long, value_name = "OLD", conflicts_with = "undo")]
     pub(crate) since: Option<PathBuf>,
+    /// With --since, where hosts tag: the program that hands them their tables between two steps. It is run as PROGRAM --config FILE
+    /// or PROGRAM --plan FILE, and ends with exit code 0 once every host holds that.
+    #[arg(long, value_name = "PROGRAM", requires = "since")]
+    pub(crate) hosts_program: Option<PathBuf>,
     /// The record of `espalier addresses`, whose entries are written too; plan.addresses.json beside OLD by default, or beside the
     /// plan without --since. The deployed plan gets a copy beside it.
     #[arg(long, value_name = "FILE", conflicts_with = "undo")]

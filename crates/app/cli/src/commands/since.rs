@@ -40,7 +40,7 @@ pub(super) fn show(previous: &Plan, next: &Plan, output: Output) -> Result<()> {
 /// One step for a person: `2. fill (round 1): 3 switches (s0, s1, s2), 12 ports, 40 entries set`.
 fn step_line(transition: &Transition, number: usize, step: &Step) -> String {
     let topology = &transition.topology;
-    let (mut names, mut ports, mut set, mut unset) = (Vec::new(), 0, 0, 0);
+    let (mut names, mut ports, mut set, mut unset, mut hosts) = (Vec::new(), 0, 0, 0, 0);
     let count = |runs: &[FdbRun]| runs.iter().map(|run| run.len(topology)).sum::<usize>();
     for part in &step.parts {
         match part {
@@ -50,12 +50,20 @@ fn step_line(transition: &Transition, number: usize, step: &Step) -> String {
                 set += count(&change.set);
                 unset += count(&change.unset) + change.foreign_unset.len();
             }
-            Part::Host(host, _) => names.push(topology.host(*host).name.as_str()),
+            Part::Host(host, _) => {
+                names.push(topology.host(*host).name.as_str());
+                hosts += 1;
+            }
         }
     }
+    let what = match (hosts, names.len()) {
+        (hosts, parts) if hosts == parts => "hosts take other tables".to_owned(),
+        (0, _) => format!("{ports} ports, {set} entries set, {unset} removed"),
+        _ => format!("{ports} ports, {set} entries set, {unset} removed; hosts take other tables"),
+    };
     let names = abridged(&names, ", ", NAMES_MAX);
     let (kind, round) = (step.kind.word(), step.round);
-    format!("{number}. {kind} (round {round}) on {names}: {ports} ports, {set} entries set, {unset} removed")
+    format!("{number}. {kind} (round {round}) on {names}: {what}")
 }
 
 /// A difference as an object.
@@ -184,5 +192,12 @@ fn table_json(topology: &Topology, table: &HostTable) -> Value {
     let unicast: Vec<Value> = (table.unicast.iter())
         .map(|run| json!({ "first": name(run.first), "last": name(run.last), "vlan": run.choice.get() }))
         .collect();
-    json!({ "broadcast": table.broadcast.map(VlanId::get), "unicast": unicast })
+    let paths: Vec<Value> = (table.paths.iter())
+        .map(|run| {
+            let vlans: Vec<u16> = run.choice.iter().map(|vlan| vlan.get()).collect();
+            json!({ "first": name(run.first), "last": name(run.last), "vlans": vlans })
+        })
+        .collect();
+    let receives = table.receives.to_string();
+    json!({ "broadcast": table.broadcast.map(VlanId::get), "unicast": unicast, "paths": paths, "receives": receives })
 }

@@ -15,6 +15,7 @@ use fabric::{
 };
 use tagger::{
     Config, Spread, TaggingTable,
+    config::Failover,
     daemon::{self, Notice},
     device::{self, Tagged},
     health::{Settings, Verdict, Why},
@@ -156,7 +157,12 @@ fn tables(device: &str, source: &TaggerSource) -> Result<Tables> {
                      tagger run --plan PLAN --spread placed"
                 );
             }
-            Ok(Tables { table, paths: Paths::new(own, hosts, &config.vlans), links: None })
+            let paths = Paths::new(own, hosts, &config.vlans);
+            let paths = match config.failover {
+                Failover::Any => paths,
+                Failover::None => paths.only_where(|_, _| false),
+            };
+            Ok(Tables { table, paths, links: None })
         }
         (None, Some(path)) => {
             let name = path.display().to_string();

@@ -9,10 +9,13 @@
 use std::collections::BTreeMap;
 
 use fabric::{Mac, Plan, SwitchId, Topology};
-use rollout::{bonds::take_bonds, deploy::Way};
+use rollout::{
+    bonds::take_bonds,
+    deploy::{LiveStage, Way},
+};
 use switch_model::{Entries, SwitchConfig, align};
 
-use super::{DeployRequest, Route};
+use super::{DeployRequest, HostsState, Route};
 use crate::{Error, held::Changing};
 
 impl Route {
@@ -33,6 +36,9 @@ impl Route {
         let (before, after) = (Plan { topology: active, ..old.clone() }, Plan { topology, ..request.plan.clone() });
         let mut route = Self::new(&DeployRequest { plan: &after, since: Some(&before), ..request.clone() })?;
         route.plan = route.plan.proven_as(request.plan);
+        if let [first, .., last] = &mut route.hosts[..] {
+            (*first, *last) = (HostsState::plan(old), HostsState::plan(request.plan));
+        }
         let Way::Live { start, stages } = &mut route.way else { return Ok(route) };
         let changing = Changing::of(&old.topology);
         let mut restored = BTreeMap::new();
@@ -45,7 +51,7 @@ impl Route {
             }
         }
         if !restored.is_empty() {
-            stages.insert(0, restored);
+            stages.insert(0, LiveStage::Switches(restored));
         }
         Ok(route)
     }

@@ -9,6 +9,7 @@
 mod around;
 mod floods;
 mod found;
+mod hosts;
 mod mtu;
 mod probe;
 mod rehearse;
@@ -39,6 +40,7 @@ use crate::{
 };
 
 pub use self::{
+    hosts::HostsState,
     probe::LinkTrial,
     rehearse::{Rehearsal, RehearsedStage, rehearse},
     route::Route,
@@ -60,6 +62,9 @@ pub struct DeployRequest<'a> {
     pub plan: &'a Plan,
     /// The plan that every switch holds, for a change under traffic.
     pub since: Option<&'a Plan>,
+    /// The program that hands hosts that tag what they are to hold between the steps of a change under traffic, and its first arguments;
+    /// empty if there is none.
+    pub hosts_program: &'a [String],
     /// Where addresses were last that ports of `since` learn, or of the plan if that is none: `learned[address]` is a host of it. Every
     /// switch gets the entries that the plan has for them.
     pub learned: &'a BTreeMap<Mac, HostId>,
@@ -294,7 +299,8 @@ pub fn deploy(
     let cancel = Cancel::default();
     set_cancel(&mut devices, &cancel);
     let mut deployment = Deployment::new(&topology, order);
-    let mut surroundings = Judged { plan: &route.plan, topology: &topology, store, token, events };
+    let hosts = (&route.hosts[..], request.hosts_program);
+    let mut surroundings = Judged { plan: &route.plan, topology: &topology, hosts, store, token, events };
     let outcome = run_deployment(&mut deployment, drivers(&mut devices), &mut surroundings, &cancel);
     conclude(store, &deployment, &outcome)?;
     Ok(DeployResult::Ended(Surveyed { route, looked }, outcome))

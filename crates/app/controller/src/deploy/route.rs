@@ -5,16 +5,19 @@ use std::collections::BTreeMap;
 use fabric::{DeviceIntent, Mac, Plan, SwitchId, Topology, VlanId, VlanSet};
 use rollout::{
     addresses::{LearnedPlan, in_other_topology},
-    deploy::{Management, Way, far_first},
+    deploy::{LiveStage, Management, Way, far_first},
 };
 use switch_model::SwitchConfig;
-use transition::Part;
+use transition::{Part, StepKind};
 
-use super::{DeployRequest, Start};
+use super::{DeployRequest, HostsState, Start};
 use crate::{
     Error,
     goals::{free_vlan, vlans_of},
 };
+
+const NO_HOSTS_PROGRAM: &str = "hosts tag their frames in these plans and change their tables between two steps: name the program that \
+     hands tables to hosts (--hosts-program), or deploy without --since";
 
 /// Where the switches are to get, and how.
 #[derive(Clone, Debug)]
@@ -27,6 +30,8 @@ pub struct Route {
     pub goals: Vec<SwitchConfig>,
     /// How it gets there.
     pub way: Way,
+    /// The states that hosts that tag pass through on a way under traffic, the first one included; empty if they change nothing.
+    pub hosts: Vec<HostsState>,
     /// How management frames reach the switches meanwhile.
     pub management: Management,
     /// The order in which switches are written where management is in band: the farthest first.
@@ -51,6 +56,7 @@ impl Route {
         Self {
             goals: plan.goals(),
             way: if request.start == Start::Undo { Way::Undo } else { Way::Drained },
+            hosts: Vec::new(),
             management: Management::of(&topology, devices),
             sequence: far_first(&topology, devices),
             topology,
@@ -90,36 +96,42 @@ impl Route {
             let pairs = topology.switch_ids().zip(from).zip(to).filter(|((_, from), to)| from != to);
             pairs.map(|((switch, _), to)| (switch, to.clone())).collect()
         };
-        let (mut state, mut stages) = (transition.start, vec![differing(&start, &begun)]);
+        let (mut state, mut stages) = (transition.start, vec![LiveStage::Switches(differing(&start, &begun))]);
+        let mut hosts = Vec::new();
         for step in &transition.steps {
             let mut stage = BTreeMap::new();
+            step.parts.iter().for_each(|part| transition::apply(part, &mut state));
             for part in &step.parts {
-                match part {
-                    Part::Host(..) => {
-                        return Err(Error::Request(
-                            "hosts tag their frames in these plans, and must change their tables between two steps, \
-                             which deploy cannot see to; deploy without --since"
-                                .to_owned(),
-                        ));
-                    }
-                    Part::Switch(change) => {
-                        transition::apply(part, &mut state);
-                        stage.insert(change.switch, config(&state.devices[change.switch.index()]));
-                    }
+                if let Part::Switch(change) = part {
+                    stage.insert(change.switch, config(&state.devices[change.switch.index()]));
                 }
             }
-            stages.push(stage);
+            stages.push(LiveStage::Switches(stage));
+            if step.kind != StepKind::Settle && step.parts.iter().any(|part| matches!(part, Part::Host(..))) {
+                if hosts.is_empty() {
+                    hosts.push(HostsState::plan(old));
+                }
+                stages.push(LiveStage::Hosts(hosts.len()));
+                hosts.push(HostsState::between(&topology, &state, request.plan));
+            }
         }
-        stages.push(differing(&ended, &goals));
-        stages.retain(|stage| !stage.is_empty());
-        Ok(Self { plan, goals, way: Way::Live { start, stages }, topology, management, sequence })
+        if !hosts.is_empty() {
+            stages.push(LiveStage::Hosts(hosts.len()));
+            hosts.push(HostsState::plan(request.plan));
+            if request.hosts_program.is_empty() {
+                return Err(Error::Request(NO_HOSTS_PROGRAM.to_owned()));
+            }
+        }
+        stages.push(LiveStage::Switches(differing(&ended, &goals)));
+        stages.retain(|stage| !matches!(stage, LiveStage::Switches(configs) if configs.is_empty()));
+        Ok(Self { plan, goals, way: Way::Live { start, stages }, hosts, topology, management, sequence })
     }
 
     /// Every VLAN on the whole way, that of management included.
     pub fn vlans(&self) -> VlanSet {
         let mut used = vlans_of(&self.goals);
         if let Way::Live { start, stages } = &self.way {
-            used.extend(vlans_of(start.iter().chain(stages.iter().flat_map(BTreeMap::values))).iter());
+            used.extend(vlans_of(start.iter().chain(stages.iter().flat_map(LiveStage::configs))).iter());
         }
         if let Management::InBand { vlan, .. } = self.management {
             used.insert(vlan);
@@ -138,7 +150,7 @@ impl Route {
         match &self.way {
             Way::Live { stages, .. } => (stages.iter().zip(1..))
                 .filter_map(|(stage, number)| {
-                    Some((format!("live step {number}"), stage.get(&switch)?.with_parked(parked)))
+                    Some((format!("live step {number}"), stage.config(switch)?.with_parked(parked)))
                 })
                 .collect(),
             Way::Drained | Way::Undo if found == goal => Vec::new(),

@@ -3,11 +3,11 @@
 use fabric::{Severity, Topology};
 use rollout::{
     addresses::LearnedPlan,
-    deploy::{Event, Journal, Surroundings},
+    deploy::{Event, Journal, Reason, Surroundings},
 };
 use switch_model::{SwitchConfig, mark::Mark};
 
-use super::{DeployEvent, Events};
+use super::{DeployEvent, Events, HostsState};
 use crate::{CancellationToken, Store};
 
 /// The judge, the store, and whoever listens.
@@ -16,6 +16,8 @@ pub struct Judged<'a, 'e> {
     pub plan: &'a LearnedPlan,
     /// The plan's cabling, or that of both plans.
     pub topology: &'a Topology,
+    /// The states that hosts that tag pass through, and the program that hands them out.
+    pub hosts: (&'a [HostsState], &'a [String]),
     /// Where the journal is kept.
     pub store: &'a dyn Store,
     /// Whoever holds it can ask to stop.
@@ -30,6 +32,12 @@ impl Surroundings for Judged<'_, '_> {
         let fatal = report.findings().iter().filter(|finding| finding.severity == Severity::Fatal);
         let fatal: Vec<String> = fatal.map(|finding| format!("{}: {}", finding.subject, finding.message)).collect();
         if fatal.is_empty() { Ok(()) } else { Err(fatal) }
+    }
+
+    fn tell_hosts(&mut self, state: usize) -> Result<(), Reason> {
+        let (states, program) = self.hosts;
+        let none = || Reason::Hosts(format!("there is no state {state} for them"));
+        states.get(state).ok_or_else(none)?.hand_out(program, self.token)
     }
 
     fn note(&mut self, mark: Mark) -> Result<(), String> {

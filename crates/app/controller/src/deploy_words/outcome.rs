@@ -157,6 +157,10 @@ pub(super) fn sentences(topology: &Topology, outcome: &Outcome, way_on: &WayOn) 
                 lines.push("  look for a loop through a cable or an unmanaged switch there, and deploy again".to_owned());
                 lines
             }
+            Reason::Hosts(why) => {
+                let again = choose(&|command| command.again.clone(), "espalierd retry");
+                vec![format!("  hosts could not be given their tables: {why}"), format!("  mend that, and run {again}")]
+            }
             Reason::NoJournal(what) => vec![format!("  the journal could not be written: {what}")],
             Reason::OtherChange => vec![
                 "  the journal is not of this change under traffic; finish that one first, take it back with --undo, or deploy \

@@ -68,6 +68,7 @@ fn options(policy: &Policy, topology: &Topology) -> String {
     option(policy.flow_control != FlowControl::Pause, "flow-control", policy.flow_control.to_string());
     option(policy.fdb != FdbMode::Minimal, "fdb", policy.fdb.to_string());
     option(policy.resilience != Resilience::None, "resilience", policy.resilience.to_string());
+    option(policy.paths_max > 1, "paths", policy.paths_max.to_string());
     option(policy.vlans_max.is_some(), "max-vlans", policy.vlans_max.unwrap_or(0).to_string());
     let whole = (policy.vlans.first.get(), policy.vlans.last.get()) == (2, 4094);
     option(!whole, "vlans", format!("{}-{}", policy.vlans.first, policy.vlans.last));

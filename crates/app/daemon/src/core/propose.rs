@@ -29,11 +29,20 @@ pub enum NoProposal {
     },
 }
 
+/// How hosts that tag their own frames get tables between two steps of a hitless change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostTables {
+    /// A program hands them out.
+    ByProgram,
+    /// Not by the daemon.
+    ByHand,
+}
+
 /// What a plan would change, and how switches get to it from the plan that they hold.
 ///
 /// # Errors
 /// [`NoProposal::Unfit`].
-pub fn effect(held: Option<&Plan>, next: &Plan) -> Result<(Way, Effect), NoProposal> {
+pub fn effect(held: Option<&Plan>, next: &Plan, host_tables: HostTables) -> Result<(Way, Effect), NoProposal> {
     let report = verify::check(next);
     if let Some(finding) = report.findings().iter().find(|finding| finding.severity <= Severity::Fatal) {
         return Err(NoProposal::Unfit(finding.to_string()));
@@ -50,7 +59,7 @@ pub fn effect(held: Option<&Plan>, next: &Plan) -> Result<(Way, Effect), NoPropo
         }
         None => (next.devices.len(), 0),
     };
-    let steps = held.map(|held| hitless_steps(held, next));
+    let steps = held.map(|held| hitless_steps(held, next, host_tables));
     let (way, steps, drained_because) = match steps {
         Some(Ok(steps)) => (Way::Hitless, Some(steps), None),
         Some(Err(why)) => (Way::Drained, None, Some(why)),
@@ -69,7 +78,7 @@ pub fn effect(held: Option<&Plan>, next: &Plan) -> Result<(Way, Effect), NoPropo
 }
 
 /// How many steps lead from one plan to the other under traffic, or why none do.
-fn hitless_steps(held: &Plan, next: &Plan) -> Result<usize, String> {
+fn hitless_steps(held: &Plan, next: &Plan, host_tables: HostTables) -> Result<usize, String> {
     // A hitless change begins where every switch is known to be.
     let mut switches = next.topology.switches().iter();
     if let Some(joins) = switches.find(|switch| held.topology.find_switch(&switch.name).is_none()) {
@@ -77,8 +86,9 @@ fn hitless_steps(held: &Plan, next: &Plan) -> Result<usize, String> {
     }
     let transition = transition::steps(held, next).map_err(|error| error.to_string())?;
     let is_of_host = |part: &Part| matches!(part, Part::Host(..));
-    if transition.steps.iter().flat_map(|step| &step.parts).any(is_of_host) {
-        return Err("hosts tag their own frames, and must take the new tables between two steps".to_owned());
+    let hosts_change = transition.steps.iter().flat_map(|step| &step.parts).any(is_of_host);
+    if hosts_change && host_tables == HostTables::ByHand {
+        return Err("hosts tag their own frames, and no hosts_program hands them new tables between two steps".to_owned());
     }
     Ok(transition.steps.len())
 }

@@ -88,7 +88,7 @@ impl Manager {
         if held.is_some_and(|(held, _)| held.plan == digest && held.number == parent) {
             return Err(Refused::Conflict(format!("plan {} is the target already", short(digest))));
         }
-        let (way, mut effect) = effect(since.as_deref(), plan)?;
+        let (way, mut effect) = effect(since.as_deref(), plan, self.config().host_tables())?;
         effect.max_channel_time_before = time_before.or(effect.max_channel_time_before);
         let proposal = Proposal {
             id: 0,
@@ -162,7 +162,7 @@ impl Manager {
         })?;
         // Switches may hold another plan by now than when it was proposed.
         let since = self.inner().since();
-        (proposal.way, _) = effect(since.as_deref(), &plan)?;
+        (proposal.way, _) = effect(since.as_deref(), &plan, self.config().host_tables())?;
         proposal.state = ProposalState::Approved;
         let target = Target {
             number: parent + 1,
@@ -257,7 +257,7 @@ impl Manager {
         let (Some(failed), Some(plan)) = (failed, plan) else {
             return Err(Refused::Conflict("the target has not failed: there is nothing to try again".to_owned()));
         };
-        let (way, _) = effect(since.as_deref(), &plan)?;
+        let (way, _) = effect(since.as_deref(), &plan, self.config().host_tables())?;
         let target = Target { state: TargetState::Pending, way, note: None, ..failed.clone() };
         let mut inner = self.inner();
         if inner.target.as_ref() != Some(&failed) {

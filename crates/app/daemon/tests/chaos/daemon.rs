@@ -224,7 +224,7 @@ fn deploy(world: &mut World, manager: &Manager, plan: &Plan, since: Option<&Plan
         Err(error) => return badly(&error.words()),
     };
     let learned = known_addresses(manager, since.unwrap_or(plan));
-    let request = request(plan, since, &learned, if journal.is_some() { Start::Resume } else { Start::Fresh });
+    let request = request(plan, since, &[], &learned, if journal.is_some() { Start::Resume } else { Start::Fresh });
     let route = match Route::new(&request) {
         Ok(route) => route,
         Err(error) => return badly(&error.words()),
@@ -257,7 +257,14 @@ fn deploy(world: &mut World, manager: &Manager, plan: &Plan, since: Option<&Plan
     let mut deployment = Deployment::new(&route.topology, order);
     let token = CancellationToken::default();
     let mut ignore = |_: controller::DeployEvent<'_>| {};
-    let mut judged = Judged { plan: &route.plan, topology: &route.topology, store, token: &token, events: &mut ignore };
+    let mut judged = Judged {
+        plan: &route.plan,
+        topology: &route.topology,
+        hosts: (&route.hosts[..], &[]),
+        store,
+        token: &token,
+        events: &mut ignore,
+    };
     let started_ms = world.now_ms();
     let mut open: Vec<SwitchRequest> = Vec::new();
     let outcome = loop {
@@ -330,6 +337,7 @@ fn carry_out(
             let devices: Vec<SwitchConfig> = devices.iter().map(|device| (**device).clone()).collect();
             Reply::Judged(judged.judge(&devices))
         }
+        SwitchRequest::Hosts(state) => Reply::Hosts(judged.tell_hosts(state)),
         SwitchRequest::Note(mark) => Reply::Recorded(judged.note(mark)),
         SwitchRequest::Record(journal) => Reply::Recorded(judged.record(&journal)),
     })

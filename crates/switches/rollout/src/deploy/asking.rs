@@ -11,6 +11,7 @@ impl Deployment {
     pub(super) fn common_request(&self) -> SwitchRequest {
         match self.leg {
             Leg::Look(_) => SwitchRequest::Pause(self.look.pause()),
+            Leg::Hosts(_, state) => SwitchRequest::Hosts(state),
             Leg::Judge => SwitchRequest::Judge { devices: self.judged() },
             Leg::Note => SwitchRequest::Note(self.mark),
             _ => SwitchRequest::Record(Journal {
@@ -75,7 +76,7 @@ impl Deployment {
                 (!ports.is_empty()).then_some(SwitchRequest::Shut { switch, ports })
             }
             Leg::Save(_) => Some(SwitchRequest::Save { switch, fence: self.known_of(switch).fence }),
-            Leg::Note | Leg::Record(_) | Leg::Judge | Leg::End => None,
+            Leg::Note | Leg::Record(_) | Leg::Judge | Leg::Hosts(..) | Leg::End => None,
         }
     }
 

@@ -58,10 +58,17 @@ impl Deployment {
         self.next_leg();
     }
 
+    /// Hosts have gone to the state that they were asked to.
+    pub(super) fn told_hosts(&mut self) {
+        if let (Direction::Forward, Leg::Hosts(Stage::Live(stage), _)) = (self.direction, self.leg) {
+            self.stages_done = stage + 1;
+        }
+        self.next_leg();
+    }
+
     /// Leaves every switch at the stage that the journal knows: whoever resumes must find them there.
-    pub(super) fn stop_on_the_way_back(&mut self, error: &str) {
-        let fault =
-            Fault::Refused(format!("it was left between two stages, since the journal could not be written: {error}"));
+    pub(super) fn stop_on_the_way_back(&mut self, why: &str) {
+        let fault = Fault::Refused(format!("it was left between two stages, since {why}"));
         let reason = self.reason.clone().unwrap_or(Reason::Interrupted);
         let lost = self.order.sequence.iter().map(|switch| (*switch, fault.clone())).collect();
         self.outcome = Some(Outcome::Stranded { reason, lost });

@@ -7,7 +7,7 @@ use std::{
 
 use fabric::{Admin, SwitchId};
 
-use super::{Deployment, Direction, Management, Stage, Way};
+use super::{Deployment, Direction, LiveStage, Management, Stage, Way};
 use fabric::SpanningTree;
 use switch_model::{Slot, SwitchConfig, mark::Phase, sight::End};
 
@@ -23,6 +23,8 @@ pub(super) enum Leg {
     Write(Stage),
     Save(Stage),
     Judge,
+    /// Has hosts go to this one of their states.
+    Hosts(Stage, usize),
     /// Looks at cables and floods.
     Look(Look),
     /// Shuts what was opened last, at once.
@@ -47,6 +49,7 @@ impl Leg {
     pub(super) fn stage(self) -> Stage {
         match self {
             Self::Read(stage) | Self::Record(stage) | Self::Write(stage) | Self::Save(stage) => stage,
+            Self::Hosts(stage, _) => stage,
             Self::Note | Self::Claim => Stage::Claim,
             Self::Judge | Self::End => Stage::Judge,
             Self::Look(_) => Stage::Look,
@@ -83,9 +86,14 @@ impl Deployment {
                 legs.extend(self.opening());
             }
             Way::Live { stages, .. } => {
-                for stage in self.stages_done..stages.len() {
-                    legs.extend([Leg::Record(Stage::Live(stage)), Leg::Look(Look::Cables)]);
-                    legs.extend([Leg::Write(Stage::Live(stage)), Leg::Read(Stage::ReadBack), Leg::Look(Look::Floods)]);
+                for (number, stage) in stages.iter().enumerate().skip(self.stages_done) {
+                    let name = Stage::Live(number);
+                    legs.extend([Leg::Record(name), Leg::Look(Look::Cables)]);
+                    match stage {
+                        LiveStage::Switches(_) => legs.extend([Leg::Write(name), Leg::Read(Stage::ReadBack)]),
+                        LiveStage::Hosts(state) => legs.push(Leg::Hosts(name, *state)),
+                    }
+                    legs.push(Leg::Look(Look::Floods));
                 }
                 legs.push(Leg::Judge);
             }
@@ -125,13 +133,17 @@ impl Deployment {
     pub(super) fn back(&self) -> VecDeque<Leg> {
         let mut legs = vec![Leg::Read(Stage::Survey)];
         match &self.order.way {
-            Way::Live { .. } => {
+            Way::Live { stages, .. } => {
                 legs.push(Leg::Look(Look::Floods));
-                // A stage at a time, as it came; whoever resumes must know where from.
-                for stage in (0..self.stages_done).rev() {
-                    legs.extend([Leg::Record(Stage::Live(stage + 1)), Leg::Write(Stage::Live(stage))]);
+                // A stage at a time, as it came, the one that is half done first; whoever resumes must know where from.
+                for number in (0..=self.stages_done).rev() {
+                    legs.push(Leg::Record(Stage::Live(number)));
+                    legs.extend(match (stages.get(number), number.checked_sub(1)) {
+                        (Some(LiveStage::Hosts(state)), _) => Some(Leg::Hosts(Stage::Live(number), state - 1)),
+                        (_, Some(before)) => Some(Leg::Write(Stage::Live(before))),
+                        (_, None) => None,
+                    });
                 }
-                legs.push(Leg::Record(Stage::Live(0)));
             }
             Way::Drained | Way::Undo => {
                 legs.extend([Leg::Write(Stage::Drain), Leg::Read(Stage::ReadBack), Leg::Save(Stage::SaveDrained)]);
@@ -195,7 +207,7 @@ impl Deployment {
             }
             Stage::Live(stage) => match &self.order.way {
                 Way::Live { stages, .. } => {
-                    let reached = stages[..=stage].iter().rev().find_map(|stage| stage.get(&switch));
+                    let reached = stages[..=stage].iter().rev().find_map(|stage| stage.config(switch));
                     reached.map_or_else(|| (*self.backup[index]).clone(), Clone::clone)
                 }
                 Way::Drained | Way::Undo => (**known()).clone(),

@@ -59,6 +59,8 @@ pub enum SwitchRequest {
     },
     /// Let this time pass.
     Pause(Duration),
+    /// Have all hosts that tag go to this one of the states that they pass through in a change under traffic.
+    Hosts(usize),
     /// Judge the states that all switches were found in, as they will be once their ports are open.
     Judge {
         /// `devices[switch]`.
@@ -86,6 +88,8 @@ pub enum Reply {
     Shut(SwitchId, Result<(), Fault>),
     /// To [`SwitchRequest::Pause`].
     Paused,
+    /// To [`SwitchRequest::Hosts`]: [`Reason::Hosts`] or [`Reason::Interrupted`], if some may not be there.
+    Hosts(Result<(), Reason>),
     /// To [`SwitchRequest::Judge`]: all that is fatal, if anything.
     Judged(Result<(), Vec<String>>),
     /// To [`SwitchRequest::Note`] and [`SwitchRequest::Record`].
@@ -224,6 +228,8 @@ pub enum Reason {
     Storm(Vec<Surge>),
     /// Addresses move to and fro between ports, as in a storm; those that do so most, descending.
     Flapping(Vec<Flap>),
+    /// Hosts that tag could not be told, and why.
+    Hosts(String),
     /// The journal could not be written.
     NoJournal(String),
     /// The journal is not of this change under traffic, so where its stages would begin is not known.

@@ -15,7 +15,8 @@
 //! written to, refuses, and is read again before anything else happens to it.
 //!
 //! A change under traffic is a list of states for each switch of which every mixture is known to be free of loops (fill,
-//! flip, free); its stages replace drain, configure and open, and the way back takes them in reverse.
+//! flip, free); its stages replace drain, configure and open, and the way back takes them in reverse. Between two stages of
+//! switches, hosts that tag their own frames go from one state to the next: all of them, before the next switch is written.
 //!
 //! A controller that dies leaves a journal, once anything but marks has been written. Its mark is remembered before the
 //! first switch bears it, so that one that dies while it claims is known to its own folder afterwards.
@@ -52,7 +53,7 @@ pub use self::{
     goal::{Management, ManagementForm, far_first},
     message::{Direction, Event, Journal, Outcome, Reason, Reply, Stage, SwitchRequest},
     moves::{Flap, Moves, STORM_RETURNS},
-    order::{CABLES_MAX, DeploymentSpec, LOOK_MAX, LOOK_MIN, Precedence, Watch, Way},
+    order::{CABLES_MAX, DeploymentSpec, LOOK_MAX, LOOK_MIN, LiveStage, Precedence, Watch, Way},
     run::{Surroundings, run},
 };
 use switch_model::{
@@ -254,8 +255,23 @@ impl Deployment {
                 if asked && std::mem::replace(&mut self.common, Common::None) == Common::Sent {
                     match result {
                         Ok(()) => self.recorded(),
-                        Err(error) if self.direction == Direction::Back => self.stop_on_the_way_back(&error),
+                        Err(error) if self.direction == Direction::Back => {
+                            self.stop_on_the_way_back(&format!("the journal could not be written: {error}"));
+                        }
                         Err(error) => self.turn(Reason::NoJournal(error)),
+                    }
+                }
+            }
+            Reply::Hosts(result) => {
+                let asked = matches!(self.leg, Leg::Hosts(..));
+                if asked && std::mem::replace(&mut self.common, Common::None) == Common::Sent {
+                    match (result, self.direction) {
+                        (Ok(()), _) => self.told_hosts(),
+                        (Err(Reason::Hosts(why)), Direction::Back) => {
+                            self.stop_on_the_way_back(&format!("hosts could not be told: {why}"));
+                        }
+                        (Err(_), Direction::Back) => self.stop_on_the_way_back("hosts were not told"),
+                        (Err(reason), Direction::Forward) => self.turn(reason),
                     }
                 }
             }
@@ -353,7 +369,7 @@ impl Deployment {
         self.faults.clear();
         self.waiting.clear();
         match self.leg {
-            Leg::Note | Leg::Record(_) | Leg::Judge => self.common = Common::Due,
+            Leg::Note | Leg::Record(_) | Leg::Judge | Leg::Hosts(..) => self.common = Common::Due,
             Leg::End => {}
             Leg::Look(_) => self.begin_to_look(),
             Leg::Read(_) | Leg::Claim | Leg::Write(_) | Leg::Save(_) | Leg::Shut | Leg::Seal => self.ask_all(),

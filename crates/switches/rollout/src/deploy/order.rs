@@ -78,9 +78,37 @@ pub enum Way {
     Live {
         /// `start[switch]`.
         start: Vec<SwitchConfig>,
-        /// `stages[stage]` holds what switches that change in it hold after it.
-        stages: Vec<BTreeMap<SwitchId, SwitchConfig>>,
+        /// What happens in each stage.
+        stages: Vec<LiveStage>,
     },
     /// Only back to what an interrupted deployment found.
     Undo,
+}
+
+/// One stage of a change under traffic.
+#[derive(Clone, Debug)]
+pub enum LiveStage {
+    /// What switches that change in it hold after it.
+    Switches(BTreeMap<SwitchId, SwitchConfig>),
+    /// Hosts that tag their own frames go from one of the states that they pass through, counted from 0, to the next, which is this one.
+    Hosts(usize),
+}
+
+impl LiveStage {
+    /// What a switch holds after it, if it changes in it.
+    pub fn config(&self, switch: SwitchId) -> Option<&SwitchConfig> {
+        match self {
+            Self::Switches(configs) => configs.get(&switch),
+            Self::Hosts(_) => None,
+        }
+    }
+
+    /// What switches that change in it hold after it.
+    pub fn configs(&self) -> impl Iterator<Item = &SwitchConfig> {
+        let configs = match self {
+            Self::Switches(configs) => Some(configs.values()),
+            Self::Hosts(_) => None,
+        };
+        configs.into_iter().flatten()
+    }
 }

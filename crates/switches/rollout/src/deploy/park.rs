@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{DeploymentSpec, Way};
+use super::{DeploymentSpec, LiveStage, Way};
 use switch_model::{SwitchConfig, align};
 
 impl DeploymentSpec {
@@ -26,7 +26,11 @@ impl DeploymentSpec {
         extend(&mut self.goals);
         if let Way::Live { start, stages } = &mut self.way {
             extend(start);
-            for (switch, config) in stages.iter_mut().flatten() {
+            let of_switches = stages.iter_mut().filter_map(|stage| match stage {
+                LiveStage::Switches(configs) => Some(configs),
+                LiveStage::Hosts(_) => None,
+            });
+            for (switch, config) in of_switches.flatten() {
                 *config = config.with_parked(&parked[switch.index()]);
             }
         }

@@ -19,7 +19,7 @@ use std::{
 
 use fabric::SwitchId;
 
-use super::{Deployment, Event, Journal, Outcome, Reply, SwitchRequest};
+use super::{Deployment, Event, Journal, Outcome, Reason, Reply, SwitchRequest};
 use cancel::Cancel;
 use switch_model::{
     SwitchConfig,
@@ -34,6 +34,12 @@ pub trait Surroundings {
     /// # Errors
     /// All that is fatal.
     fn judge(&mut self, devices: &[SwitchConfig]) -> Result<(), Vec<String>>;
+
+    /// Has all hosts that tag go to this one of the states that they pass through in a change under traffic, and returns once they have.
+    ///
+    /// # Errors
+    /// [`Reason::Hosts`] or [`Reason::Interrupted`], if some may not be there.
+    fn tell_hosts(&mut self, state: usize) -> Result<(), Reason>;
 
     /// Remembers a mark as our own where a crash cannot take it.
     ///
@@ -85,7 +91,12 @@ pub fn run(
         loop {
             deployment.handle_time(started.elapsed());
             while let Some(request) = deployment.poll_request() {
+                tell(deployment, surroundings);
                 match request {
+                    SwitchRequest::Hosts(state) => {
+                        deployment.handle_reply(Reply::Hosts(surroundings.tell_hosts(state)));
+                        deployment.handle_time(started.elapsed());
+                    }
                     SwitchRequest::Judge { devices } => {
                         let devices: Vec<SwitchConfig> = devices.iter().map(|device| (**device).clone()).collect();
                         deployment.handle_reply(Reply::Judged(surroundings.judge(&devices)));
@@ -106,9 +117,7 @@ pub fn run(
                     }
                 }
             }
-            while let Some(event) = deployment.poll_event() {
-                surroundings.tell(&event);
-            }
+            tell(deployment, surroundings);
             if open == 0 {
                 if let Some(outcome) = deployment.outcome() {
                     return outcome.clone();
@@ -133,6 +142,13 @@ pub fn run(
             }
         }
     })
+}
+
+/// Tells what has happened since.
+fn tell(deployment: &mut Deployment, surroundings: &mut dyn Surroundings) {
+    while let Some(event) = deployment.poll_event() {
+        surroundings.tell(&event);
+    }
 }
 
 /// Carries requests out until there will be no more.
@@ -187,6 +203,7 @@ fn carry_out(switch: SwitchId, driver: &mut Result<&mut dyn Driver, Fault>, requ
         SwitchRequest::Shut { ports, .. } => Reply::Shut(switch, driver.and_then(|driver| driver.shut(&ports))),
         SwitchRequest::Read { .. }
         | SwitchRequest::Judge { .. }
+        | SwitchRequest::Hosts(_)
         | SwitchRequest::Note(_)
         | SwitchRequest::Record(_)
         | SwitchRequest::Pause(_) => Reply::Read(switch, driver.and_then(|driver| driver.read())),

@@ -27,6 +27,9 @@ fn again(args: &cli::Deploy) -> String {
     if let Some(since) = &args.since {
         let _ = write!(command, " --since {}", quoted(&since.display().to_string()));
     }
+    if let Some(program) = &args.hosts_program {
+        let _ = write!(command, " --hosts-program {}", quoted(&program.display().to_string()));
+    }
     if let Some(addresses) = &args.addresses {
         let _ = write!(command, " --addresses {}", quoted(&addresses.display().to_string()));
     }

@@ -62,7 +62,8 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
         (Some(path), Some(old)) => addresses::learned(old, path, args.addresses.as_ref())?,
         _ => addresses::learned(&plan, &args.plan, args.addresses.as_ref())?,
     };
-    let request = request(args, (&plan, since.as_ref()), &learned)?;
+    let hosts_program: Vec<String> = args.hosts_program.iter().map(|path| path.display().to_string()).collect();
+    let request = request(args, (&plan, since.as_ref()), &hosts_program, &learned)?;
     let interrupt = Interrupt::watch_in_order()?;
     let (keyring, options) = (reach::keyring(&args.reach)?, reach::options(&args.reach));
     let mut lines = DeployLines::new(&plan);
@@ -120,11 +121,13 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
 fn request<'a>(
     args: &'a cli::Deploy,
     (plan, since): (&'a Plan, Option<&'a Plan>),
+    hosts_program: &'a [String],
     learned: &'a BTreeMap<Mac, HostId>,
 ) -> Result<DeployRequest<'a>> {
     Ok(DeployRequest {
         plan,
         since,
+        hosts_program,
         learned,
         start: match (args.resume, args.undo) {
             (_, true) => Start::Undo,

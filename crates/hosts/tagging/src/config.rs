@@ -5,6 +5,7 @@
 //!   spread flowlet 500us             # first, port, flow, flowlet PAUSE, placed
 //!   vlans 2-5                        # VLANs of the fabric; those of the lines unless given
 //!   class 1 4-5                      # lanes: the class of VLANs, 0 unless given; or: class dscp
+//!   failover none                    # whether hosts leave paths that fail: any (unless given), none
 //!   # address           VLANs  priority  switch
 //!   02:00:00:00:00:01   2      8         sw1
 //!   02:00:00:00:00:02   3,2    7         sw1
@@ -43,6 +44,8 @@ pub struct Config {
     pub mode: Mode,
     /// How it is spread over them.
     pub spread: Spread,
+    /// Where destinations behind a path that fails are moved.
+    pub failover: Failover,
     /// The hosts, by address.
     pub hosts: BTreeMap<Mac, HostLine>,
     /// With [`Mode::Pair`]: VLANs from the first to the second, and back unless that is given too.
@@ -53,6 +56,16 @@ pub struct Config {
     pub vlans: VlanSet,
     /// The class of traffic that frames leave in.
     pub classes: Classes,
+}
+
+/// Where destinations behind a path that fails are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Failover {
+    /// To any of the fabric's VLANs whose path is healthy.
+    #[default]
+    Any,
+    /// Nowhere: frames stay in their VLAN, whatever becomes of its path.
+    None,
 }
 
 /// What is said of one host.
@@ -181,6 +194,9 @@ impl Config {
             Spread::Flowlet { gap_us } => writeln!(text, "spread flowlet {gap_us}us"),
             Spread::Placed => writeln!(text, "spread placed"),
         };
+        if self.failover == Failover::None {
+            text += "failover none\n";
+        }
         if !self.vlans.is_empty() {
             let _ = writeln!(text, "vlans {}", self.vlans);
         }
@@ -207,6 +223,7 @@ struct Reader {
     file: String,
     mode: Option<Mode>,
     spread: Option<Spread>,
+    failover: Option<Failover>,
     vlans: Option<VlanSet>,
     classes: Option<Classes>,
     hosts: BTreeMap<Mac, HostLine>,
@@ -224,6 +241,7 @@ impl Reader {
             file: file.to_owned(),
             mode: None,
             spread: None,
+            failover: None,
             vlans: None,
             classes: None,
             hosts: BTreeMap::new(),
@@ -250,6 +268,14 @@ impl Reader {
             ["spread", words @ ..] => {
                 let spread = spread(words)?;
                 once(&mut self.spread, spread, "spread")
+            }
+            ["failover", word] => {
+                let failover = match *word {
+                    "any" => Failover::Any,
+                    "none" => Failover::None,
+                    word => return Err(format!("{} is no failover: write any or none", shown(word))),
+                };
+                once(&mut self.failover, failover, "failover")
             }
             ["vlans", set] => {
                 let set: VlanSet = set.parse().map_err(|error| format!("{error}: write them as 2-5,10"))?;
@@ -300,7 +326,7 @@ impl Reader {
             }
             ["group", ..] => Err("where a host's broadcasts go is written as: group ADDRESS VLAN".to_owned()),
             ["pair", ..] => Err("a pair is written as: pair ADDRESS ADDRESS VLANS".to_owned()),
-            ["mode" | "vlans", ..] => Err(format!("{} takes one word", words[0])),
+            ["mode" | "vlans" | "failover", ..] => Err(format!("{} takes one word", words[0])),
             [mac, vlans, priority, switch @ ..] if switch.len() < 2 && is_address(mac) => {
                 let mac = station(mac)?;
                 let vlans = choices(vlans)?;
@@ -321,7 +347,7 @@ impl Reader {
                 Err("a host is written as: ADDRESS VLANS PRIORITY, and its switch if paths are watched".to_owned())
             }
             [word, ..] => {
-                Err(format!("{} is neither an address nor one of mode, spread, vlans, class, group, pair", shown(word)))
+                Err(format!("{} is neither an address nor one of mode, spread, failover, vlans, class, group, pair", shown(word)))
             }
         }
     }
@@ -374,6 +400,7 @@ impl Reader {
             Some(mode) if self.problems.is_empty() => Ok(Config {
                 mode,
                 spread: self.spread.unwrap_or(Spread::First),
+                failover: self.failover.unwrap_or_default(),
                 hosts: self.hosts,
                 pairs: self.pairs,
                 groups: self.groups.into_iter().map(|(mac, (_, vlan))| (mac, vlan)).collect(),
@@ -523,7 +550,11 @@ mod tests {
             ("mode source\nvlans 3\n02:00:00:00:00:01 2 1\n", "t: VLAN 2 is used but not among `vlans 3`"),
             ("mode source\nspread wide\n", "t:2: spread is one of: first, port, flow, flowlet, flowlet 500us, placed"),
             ("mode source\nspread flowlet 1us\n", "t:2: \"1us\" is no pause"),
-            ("hosts\n", "t:1: \"hosts\" is neither an address nor one of mode, spread, vlans, class, group, pair"),
+            (
+                "hosts\n",
+                "t:1: \"hosts\" is neither an address nor one of mode, spread, failover, vlans, class, group, pair",
+            ),
+            ("mode source\nfailover some\n", "t:2: \"some\" is no failover: write any or none"),
             ("mode source\nclass 8 2\n", "t:2: \"8\" is no class: write a number from 0 to 7, or `class dscp`"),
             ("mode source\nclass 1\n", "t:2: a class is written as: class NUMBER VLANS, or class dscp"),
             ("mode source\nclass 1 2-3\nclass 2 3-4\n", "t:3: VLAN 3 has a class already: keep one"),
@@ -547,7 +578,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_is_read_without_panic_and_what_is_written_comes_back(
-            text in "(mode (source|pair)|spread (flow|port)|[0-9a-f:]{0,17}|[ \n#,]|pair|vlans 2-9|class [0-8] [2-5]\n|class dscp\n|02:00:00:00:00:0[1-4] [2-5] [0-9]\n){0,40}"
+            text in "(mode (source|pair)|spread (flow|port)|failover (any|none)\n|[0-9a-f:]{0,17}|[ \n#,]|pair|vlans 2-9|class [0-8] [2-5]\n|class dscp\n|02:00:00:00:00:0[1-4] [2-5] [0-9]\n){0,40}"
         ) {
             if let Ok(config) = Config::parse("t", &text) {
                 proptest::prop_assert_eq!(Config::parse("again", &config.text()), Ok(config));

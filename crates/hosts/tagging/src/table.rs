@@ -83,7 +83,7 @@ pub struct Route {
 pub enum Spread {
     /// All go by the first.
     First,
-    /// All go by the first, but those from a source port of [`PATH_PORTS`](crate::layout::PATH_PORTS) or above: these
+    /// All go by the first, but those from a source port of 61,440 or above: these
     /// choose, as they do in the spreads below. Port mod [`CHOICES_MAX`] is the place in the list, counted round where the
     /// list is shorter.
     Port,
@@ -95,7 +95,7 @@ pub enum Spread {
         /// In microseconds.
         gap_us: u32,
     },
-    /// All go by the first; [the daemon](crate::daemon) [places](crate::placement) long flows.
+    /// All go by the first; the daemon (`tagger run`) places long flows.
     Placed,
 }
 

@@ -20,7 +20,7 @@ use fabric::{
 use thiserror::Error;
 
 use crate::{
-    config::{Config, HostLine, Mode},
+    config::{Config, Failover, HostLine, Mode},
     table::{CHOICES_MAX, Classes, Route, Spread, TaggingTable},
 };
 
@@ -137,7 +137,7 @@ pub fn config(plan: &Plan, spread: Spread) -> Result<Config, PlanError> {
         .map(|host| (host, plan.assignment.broadcast(host)))
         .filter(|(host, vlan)| plan.assignment.own(*host).is_some_and(|own| own != *vlan));
     let groups = apart.flat_map(|(host, vlan)| topology.host(host).macs().map(move |mac| (mac, vlan))).collect();
-    Ok(Config { mode, spread, hosts, pairs, groups, vlans, classes: lanes(plan) })
+    Ok(Config { mode, spread, failover: Failover::Any, hosts, pairs, groups, vlans, classes: lanes(plan) })
 }
 
 /// Classes by each frame's DSCP, instead of those that the plan's hosts send in otherwise.
