@@ -133,6 +133,32 @@ fn a_fat_tree_has_the_shortest_paths_alone_and_a_torus_the_ways_around() {
     assert_eq!([faults(&fat_tree), faults(&torus)], [const { Vec::<String>::new() }; 2]);
 }
 
+/// Two switches with several cables between them, and a third with one cable to each: a pair has all the cables, up to the detour.
+#[test]
+fn every_one_of_parallel_cables_is_a_path() {
+    for cables in 2..=9 {
+        let mut text = "switches: {s0: , s1: , s2: }\nlinks:\n".to_owned();
+        (0..cables).for_each(|n| text += &format!("  - s0:p{n} -- s1:p{n}\n"));
+        text += "  - s0:up -- s2:p0\n  - s1:up -- s2:p1\nhosts:\n";
+        for n in 0..3 {
+            text += &format!("  h{n}: {{mac: \"02:00:00:00:00:0{n}\", port: \"s{n}:host\"}}\n");
+        }
+        let topology = fabric::format::native::parse_native("parallel.yaml", &text).expect("a topology");
+        for flow_control in [FlowControl::None, FlowControl::Pause] {
+            let plan = planned(&topology, &Policy { flow_control, ..several(8) }, None).expect("it plans");
+            assert_eq!(faults(&plan), Vec::<String>::new());
+            let [from, to] = [0, 1].map(HostId::new);
+            let sets = plan.paths.as_ref().expect("path sets");
+            let direct: BTreeSet<ChannelId> = (sets.of(from, to).iter())
+                .map(|vlan| path(&plan, *vlan, from, to))
+                .filter_map(|path| (path.len() == 1).then(|| path[0]))
+                .collect();
+            assert!(direct.len() >= cables.min(7), "{cables} cables, {flow_control}: {} are paths", direct.len());
+            assert!(sets.of(from, to).len() >= cables.min(8), "{cables} cables, {flow_control}");
+        }
+    }
+}
+
 #[test]
 fn a_plan_is_planned_again_with_its_path_sets() {
     let torus = topology("torus", &["4x4"]);

@@ -3,11 +3,15 @@
 //! ```text
 //!   outward from a: a▶b, a▶c, b▶d         toward a: b▶a, c▶a, d▶c▶a        ties are broken at random (the seed of the policy)
 //! ```
-//! A tree joins what it reaches in the order of channels; what it does not reach has other trees.
+//! A tree joins what it reaches in the order of channels; what it does not reach has other trees. Of cables that join the same two
+//! switches it takes the one that the fewest trees so far have, and where there are many, each switch has more trees.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+};
 
-use fabric::{ChannelId, SwitchId, Topology, Tree, graph::Length, rng::Rng};
+use fabric::{ChannelId, LinkId, PATHS_MAX, SwitchId, Topology, Tree, graph::Length, rng::Rng};
 
 use crate::{confined::Confined, fan::Direction};
 
@@ -24,10 +28,15 @@ pub(super) fn grow(topology: &Topology, order: &ChannelOrder, confined: &Confine
         .flat_map(|root| (0..order.lanes()).map(move |lane| (root, lane)))
         .flat_map(|(root, lane)| [Direction::Outward, Direction::Inward].map(|direction| (root, lane, direction)))
         .collect();
+    // Two trees of each of two neighbours take a cable between them.
+    let rounds = most_parallel(topology).div_ceil(2);
+    starts = std::iter::repeat_n(starts, rounds).flatten().collect();
     rng.shuffle(&mut starts);
     let mut trees = Vec::with_capacity(starts.len());
+    let mut users = vec![0; topology.links().len()];
     for (root, lane, direction) in starts {
-        let links = grown(topology, order, confined, (root, lane, direction), rng);
+        let links = grown(topology, order, confined, (root, lane, direction), (&users, rng));
+        links.iter().for_each(|link| users[link.index()] += 1);
         let tree = Tree::new(topology, links).expect("it grew from its root, to switches that it had not reached");
         if !trees.contains(&(tree.clone(), lane)) && !tree.links().is_empty() {
             trees.push((tree, lane));
@@ -36,14 +45,25 @@ pub(super) fn grow(topology: &Topology, order: &ChannelOrder, confined: &Confine
     trees
 }
 
-/// The links of one tree.
+/// The most cables that join the same two switches, as far as a pair can use them.
+fn most_parallel(topology: &Topology) -> usize {
+    let mut parallel: BTreeMap<[SwitchId; 2], usize> = BTreeMap::new();
+    for link in topology.links() {
+        let mut ends = [link.a, link.b].map(|port| topology.port(port).switch);
+        ends.sort_unstable();
+        *parallel.entry(ends).or_default() += 1;
+    }
+    parallel.into_values().max().unwrap_or(0).min(PATHS_MAX as usize)
+}
+
+/// The links of one tree. `users[link]`: how many trees have it already.
 fn grown(
     topology: &Topology,
     order: &ChannelOrder,
     confined: &Confined,
     (root, lane, direction): (SwitchId, u8, Direction),
-    rng: &mut Rng,
-) -> Vec<fabric::LinkId> {
+    (users, rng): (&[usize], &mut Rng),
+) -> Vec<LinkId> {
     let mut reached = vec![false; topology.switches().len()];
     reached[root.index()] = true;
     // By distance, then at random: the channel in the direction of frames.
@@ -52,6 +72,7 @@ fn grown(
     let mut at = Some((root, None::<ChannelId>, 0.0));
     loop {
         if let Some((switch, nearer, distance)) = at {
+            let mut found: Vec<(SwitchId, Reverse<(Length, u64, ChannelId)>)> = Vec::new();
             for (outward, next) in topology.neighbours(switch) {
                 let channel = match direction {
                     Direction::Outward => outward,
@@ -63,9 +84,13 @@ fn grown(
                 };
                 if !reached[next.index()] && follows && confined.allows(root.index(), switch.index(), next.index()) {
                     let cost = 1.0 + JITTER * rng.unit_f64();
-                    heap.push(Reverse((Length(distance + cost), rng.next_u64(), channel)));
+                    found.push((next, Reverse((Length(distance + cost), rng.next_u64(), channel))));
                 }
             }
+            // Of parallel cables one, so that the next tree takes another.
+            found.sort_by_key(|(next, Reverse((.., channel)))| (*next, users[channel.link().index()]));
+            found.dedup_by_key(|(next, _)| *next);
+            heap.extend(found.into_iter().map(|(_, entry)| entry));
         }
         let Some(Reverse((Length(distance), _, channel))) = heap.pop() else { return links };
         let switch = match direction {
