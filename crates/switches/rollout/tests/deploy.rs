@@ -203,16 +203,26 @@ fn live_changes_survive_any_fault() {
         let old = world.plan(&mut rng, 10);
         world.hold(&old);
         let goals = world.plan(&mut rng, 20);
-        let stages = live_stages(&old, &goals);
+        let (mut start, mut stages) = (known(&old), live_stages(&old, &goals));
+        // A switch that joins holds something else at first, and is brought to what the others begin with.
+        if rng.below(3) == 0 {
+            let joins = rng.below(old.len());
+            start[joins] = None;
+            stages.insert(0, LiveStage::Switches(BTreeMap::from([(SwitchId::new(joins), old[joins].clone())])));
+            let held = &mut world.switches[joins].running;
+            held.entries.insert((VlanId::MIN, Mac::local(9)), Slot::new(0));
+            held.ports[0].pvid = VlanId::new(77).ok();
+        }
+        let before = world.running();
         match rng.below(3) {
             0 => world.tagging.fail = Some(rng.below(4)),
             _ => world.faults = faults(&mut rng, &world.topology),
         }
         world.tagging.between = between(&old, &goals).to_vec();
-        let order = order(&world, goals.clone(), Way::Live { start: old.clone(), stages }, 1);
+        let order = order(&world, goals.clone(), Way::Live { start, stages }, 1);
         let mut deployment = Deployment::new(&world.topology, order);
         world.run(&mut [&mut deployment], &mut rng);
-        world.judge_end(&deployment, &goals, &old);
+        world.judge_end(&deployment, &goals, &before);
         match deployment.outcome() {
             Some(Outcome::Deployed { .. }) => assert_eq!(world.tagging.state, 2),
             Some(Outcome::RolledBack { reason, .. }) => {
@@ -427,7 +437,7 @@ fn a_live_change_begins_nowhere_else_than_at_the_old_plan() {
         let old = world.plan(&mut rng, 10);
         world.hold(&old);
         let goals = world.plan(&mut rng, 20);
-        let way = Way::Live { start: old.clone(), stages: live_stages(&old, &goals) };
+        let way = Way::Live { start: known(&old), stages: live_stages(&old, &goals) };
         // Somebody has changed one thing since: an entry, a PVID, a port.
         let at = rng.below(world.switches.len());
         let changed = &mut world.switches[at].running;
@@ -452,7 +462,7 @@ fn a_live_change_that_the_judge_finds_unfit_goes_back_live() {
     let old = world.plan(&mut rng, 10);
     world.hold(&old);
     let goals = world.plan(&mut rng, 20);
-    let way = Way::Live { start: old.clone(), stages: live_stages(&old, &goals) };
+    let way = Way::Live { start: known(&old), stages: live_stages(&old, &goals) };
     world.verdict = Err(vec!["a flood".to_owned()]);
     let mut deployment = Deployment::new(&world.topology, order(&world, goals, way, 1));
     world.run(&mut [&mut deployment], &mut rng);
@@ -468,7 +478,7 @@ fn an_interrupted_live_change_resumes_or_goes_back() {
         let old = world.plan(&mut rng, 10);
         world.hold(&old);
         let goals = world.plan(&mut rng, 20);
-        let way = || Way::Live { start: old.clone(), stages: live_stages(&old, &goals) };
+        let way = || Way::Live { start: known(&old), stages: live_stages(&old, &goals) };
         world.tagging.between = between(&old, &goals).to_vec();
         let mut deployment = Deployment::new(&world.topology, order(&world, goals.clone(), way(), 1));
         world.patience = Some(rng.below(14 * world.switches.len()));
@@ -503,7 +513,7 @@ fn the_journal_of_another_change_is_no_place_to_go_on_live() {
         let old = world.plan(&mut rng, 10);
         world.hold(&old);
         let (goals, others) = (world.plan(&mut rng, 20), world.plan(&mut rng, 30));
-        let live = |to: &[SwitchConfig]| Way::Live { start: old.clone(), stages: live_stages(&old, to) };
+        let live = |to: &[SwitchConfig]| Way::Live { start: known(&old), stages: live_stages(&old, to) };
         let is_drained = rng.below(2) == 0;
         let way = if is_drained { Way::Drained } else { live(&goals) };
         let mut deployment = Deployment::new(&world.topology, order(&world, goals.clone(), way, 1));
@@ -906,6 +916,11 @@ fn order(world: &World, goals: Vec<SwitchConfig>, way: Way, nonce: u32) -> Deplo
             floods_min: Duration::from_millis(60),
         }),
     }
+}
+
+/// The start of a change under traffic that knows what every switch holds.
+fn known(configs: &[SwitchConfig]) -> Vec<Option<SwitchConfig>> {
+    configs.iter().cloned().map(Some).collect()
 }
 
 /// Fill, flip, free between plans whose VLANs have different ids. Hosts change after the first two, as if they tagged.

@@ -43,7 +43,7 @@ impl Route {
         let changing = Changing::of(&old.topology);
         let mut restored = BTreeMap::new();
         for ((switch, start), found) in route.topology.switch_ids().zip(start).zip(found) {
-            let Some(found) = found else { continue };
+            let (Some(start), Some(found)) = (start, found) else { continue };
             let wanted = start.clone();
             take_entries(&mut start.entries, found, start.ports.len(), &|mac| changing.includes(mac));
             if *start != wanted {

@@ -89,6 +89,13 @@ impl Route {
                     .to_owned(),
             ));
         }
+        let joins = |switch: &SwitchId| twins[switch.index()].is_none();
+        if let (Some(switch), true) = (topology.switch_ids().find(joins), management != Management::OutOfBand) {
+            return Err(Error::Request(format!(
+                "{} joins and is managed over data ports, which no hitless change brings up; deploy without --since",
+                topology.switch(switch).name
+            )));
+        }
         let sequence = far_first(&topology, &transition.goal.devices);
         let (start, begun) = each_config(&topology, &transition.start.devices, (&kept_before, &kept_between));
         let (goals, ended) = each_config(&topology, &transition.goal.devices, (&kept_after, &kept_between));
@@ -96,7 +103,10 @@ impl Route {
             let pairs = topology.switch_ids().zip(from).zip(to).filter(|((_, from), to)| from != to);
             pairs.map(|((switch, _), to)| (switch, to.clone())).collect()
         };
-        let (mut state, mut stages) = (transition.start, vec![LiveStage::Switches(differing(&start, &begun))]);
+        let mut first = differing(&start, &begun);
+        first.extend(topology.switch_ids().zip(&begun).filter(|(switch, _)| joins(switch)).map(|(s, blank)| (s, blank.clone())));
+        let start = topology.switch_ids().zip(start).map(|(switch, config)| (!joins(&switch)).then_some(config)).collect();
+        let (mut state, mut stages) = (transition.start, vec![LiveStage::Switches(first)]);
         let mut hosts = Vec::new();
         for step in &transition.steps {
             let mut stage = BTreeMap::new();
@@ -131,7 +141,7 @@ impl Route {
     pub fn vlans(&self) -> VlanSet {
         let mut used = vlans_of(&self.goals);
         if let Way::Live { start, stages } = &self.way {
-            used.extend(vlans_of(start.iter().chain(stages.iter().flat_map(LiveStage::configs))).iter());
+            used.extend(vlans_of(start.iter().flatten().chain(stages.iter().flat_map(LiveStage::configs))).iter());
         }
         if let Management::InBand { vlan, .. } = self.management {
             used.insert(vlan);

@@ -183,7 +183,7 @@ fn in_service(route: &Route, link: LinkId) -> bool {
     let Way::Live { start, .. } = &route.way else { return false };
     ends(&route.topology, &BTreeSet::from([link]))
         .iter()
-        .all(|(switch, slot)| start[switch.index()].ports[*slot].admin == Admin::Up)
+        .all(|(switch, slot)| start[switch.index()].as_ref().is_some_and(|start| start.ports[*slot].admin == Admin::Up))
 }
 
 /// The ends of cables, as switches and positions of their ports.

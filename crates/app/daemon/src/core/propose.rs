@@ -79,10 +79,10 @@ pub fn effect(held: Option<&Plan>, next: &Plan, host_tables: HostTables) -> Resu
 
 /// How many steps lead from one plan to the other under traffic, or why none do.
 fn hitless_steps(held: &Plan, next: &Plan, host_tables: HostTables) -> Result<usize, String> {
-    // A hitless change begins where every switch is known to be.
     let mut switches = next.topology.switches().iter();
-    if let Some(joins) = switches.find(|switch| held.topology.find_switch(&switch.name).is_none()) {
-        return Err(format!("{} joins, and what it holds is not known", joins.name));
+    let joins = switches.find(|switch| held.topology.find_switch(&switch.name).is_none());
+    if let Some(joins) = joins.filter(|_| next.topology.in_band().is_some()) {
+        return Err(format!("{} joins and is managed over data ports", joins.name));
     }
     let transition = transition::steps(held, next).map_err(|error| error.to_string())?;
     let is_of_host = |part: &Part| matches!(part, Part::Host(..));

@@ -77,15 +77,15 @@ impl Deployment {
     /// Whether the journal is of another change under traffic than this one, which must go on where its own stages have led.
     fn is_other_change(&self) -> bool {
         let (Way::Live { start, .. }, Some(journal)) = (&self.order.way, &self.order.resume) else { return false };
-        let begins_there = || start.iter().zip(&self.backup).all(|(start, backup)| *start == **backup);
+        let begins_there = || start.iter().zip(&self.backup).all(|(start, backup)| start.as_ref().is_none_or(|start| *start == **backup));
         journal.stages_done.is_none() || journal.mark.digest != self.order.digest || !begins_there()
     }
 
-    /// A switch that a change under traffic does not begin where it must: steps are safe from there alone.
+    /// A switch at which a change under traffic does not begin where it must: steps are safe from there alone.
     fn elsewhere(&self) -> Option<Reason> {
         let Way::Live { start, .. } = &self.order.way else { return None };
         self.order.sequence.iter().find_map(|&switch| {
-            let (found, wanted) = (&self.known_of(switch).config, &start[switch.index()]);
+            let (found, wanted) = (&self.known_of(switch).config, start[switch.index()].as_ref()?);
             (**found != *wanted).then(|| Reason::Elsewhere(switch, first_difference(wanted, found)))
         })
     }

@@ -76,8 +76,8 @@ pub enum Way {
     Drained,
     /// Under traffic, from a state that all switches must be found in.
     Live {
-        /// `start[switch]`.
-        start: Vec<SwitchConfig>,
+        /// `start[switch]`; none of a switch that joins, which may hold anything before the first stage that names it.
+        start: Vec<Option<SwitchConfig>>,
         /// What happens in each stage.
         stages: Vec<LiveStage>,
     },

@@ -25,7 +25,9 @@ impl DeploymentSpec {
         };
         extend(&mut self.goals);
         if let Way::Live { start, stages } = &mut self.way {
-            extend(start);
+            for (config, names) in start.iter_mut().zip(parked) {
+                *config = config.as_ref().map(|config| config.with_parked(names));
+            }
             let of_switches = stages.iter_mut().filter_map(|stage| match stage {
                 LiveStage::Switches(configs) => Some(configs),
                 LiveStage::Hosts(_) => None,
