@@ -161,6 +161,7 @@ proptest! {
         further in prop::collection::vec(0_usize..4, 0..5),
         shuffle in any::<Option<u64>>(),
         custom in prop::collection::vec(any::<u8>(), 0..6),
+        groups in prop::collection::vec((prop::collection::btree_set(0_usize..4, 0..3), prop::collection::btree_set(0_usize..8, 0..4)), 0..4),
     ) {
         let (word, sizes) = kind.split_once(' ').expect("a kind and sizes");
         let kind = Kind::parse(word, &[sizes.to_owned()]).expect("a known kind");
@@ -189,7 +190,7 @@ proptest! {
         };
         let (x, y) = (lag(0, &["bundle1", "bundle2", "bundle3"]), lag(1, &["bundle1", "bundle2", "bundle3"]));
         let bonded = lag(0, &["bond1", "bond2"]);
-        builder.add_link(x, y, 3 * rates.0).expect("free ports");
+        let bundle = builder.add_link(x, y, 3 * rates.0).expect("free ports");
         builder.add_host("bonded", Mac::new([6, 0, 0, 0, 0, 2]), bonded, 2 * rates.1, None).expect("a fresh host");
         // Addresses that are learned, rails and weights, also of the LAG.
         for (host, number) in (0..hosts_in_all).zip(custom) {
@@ -204,11 +205,21 @@ proptest! {
         let bonded = fabric::HostId::new(hosts_in_all + 2);
         builder.set_weight(bonded, 8);
         builder.set_learned(bonded, 5).expect("a LAG is one port");
+        // Groups of switches and links, also of the LAG.
+        for (number, (switches, links)) in groups.iter().enumerate() {
+            let switches: Vec<_> = switches.iter().filter(|switch| **switch < plain.switches().len()).map(|switch| fabric::SwitchId::new(*switch)).collect();
+            let links = links.iter().filter(|link| **link < plain.links().len()).map(|link| fabric::LinkId::new(*link));
+            let links: Vec<_> = links.chain((number % 2 == 1).then_some(bundle)).collect();
+            if !switches.is_empty() || !links.is_empty() {
+                builder.add_group(&format!("card-{number}"), &switches, &links).expect("a fresh name");
+            }
+        }
         let topology = builder.finish().expect("as before");
         let answers = answers(&write_netbox(&topology, "Room 7"));
         let read = import(Format::NetBox, &[("f", &answers)], &ImportOptions::default())
             .map_err(|wrong| TestCaseError::fail(wrong.to_string()))?;
         prop_assert_eq!(cabling(&read.topology), cabling(&topology));
+        prop_assert_eq!(named_groups(&read.topology), named_groups(&topology));
     }
 }
 
@@ -234,6 +245,63 @@ fn cabling(topology: &Topology) -> (Vec<String>, Vec<String>, Vec<String>) {
     (sorted(switches), sorted(links.collect()), sorted(hosts.collect()))
 }
 
+/// The groups of a topology by name: switches and links by theirs.
+fn named_groups(topology: &Topology) -> BTreeMap<String, BTreeSet<String>> {
+    let members = |group: &fabric::Group| {
+        let switches = group.switches.iter().map(|id| topology.switch(*id).name.clone());
+        let links = group.links.iter().map(|id| {
+            let link = topology.link(*id);
+            let mut ends = [topology.port_label(link.a), topology.port_label(link.b)];
+            ends.sort();
+            ends.join(" -- ")
+        });
+        switches.chain(links).collect()
+    };
+    topology.groups().iter().map(|group| (group.name.clone(), members(group))).collect()
+}
+
+/// Groups are named at either end of a cable, or at one cable of a LAG.
+#[test]
+fn groups_are_read_from_either_end() {
+    let device = |id: u64, groups: Value| {
+        json!({"id": id, "name": format!("d{id}"), "device_type": {"slug": "generic"}, "role": {"slug": "switch"},
+            "custom_fields": {"espalier_groups": groups}})
+    };
+    let interface = |id: u64, far: u64, lag: Option<&str>, groups: Value| {
+        json!({"id": id, "device": {"id": 1 + (id - 1) % 2}, "name": format!("p{id}"), "type": {"value": "1000base-t"},
+            "lag": lag.map(|name| json!({"name": name})), "connected_endpoints": [{"id": far}], "custom_fields": {"espalier_groups": groups}})
+    };
+    let site = |groups: Value| {
+        json!({
+            "devices": [device(1, json!("feed-a  feed-b feed-a")), device(2, Value::Null)],
+            "interfaces": [
+                interface(1, 2, None, json!("card-1")),
+                interface(2, 1, None, json!("card-2 card-1")),
+                interface(3, 4, Some("lag3"), Value::Null),
+                interface(4, 3, Some("lag3"), Value::Null),
+                interface(5, 6, Some("lag3"), groups),
+                interface(6, 5, Some("lag3"), json!("")),
+            ],
+        })
+        .to_string()
+    };
+    let topology = read(&[("f", &site(json!("card-3")))], &ImportOptions::default()).topology;
+    let expected = [
+        ("feed-a", "d1"),
+        ("feed-b", "d1"),
+        ("card-1", "d1:p1 -- d2:p2"),
+        ("card-2", "d1:p1 -- d2:p2"),
+        ("card-3", "d1:lag3 -- d2:lag3"),
+    ];
+    let expected = expected.map(|(group, member)| (group.to_owned(), BTreeSet::from([member.to_owned()])));
+    assert_eq!(named_groups(&topology), BTreeMap::from(expected));
+    let wrong = import(Format::NetBox, &[("f", &site(json!(["card-3"])))], &ImportOptions::default());
+    let wrong = wrong.expect_err("a list").to_string();
+    assert!(wrong.contains("error: espalier_groups is names of groups, separated by spaces (found a list)"), "{wrong}");
+    let taken = import(Format::NetBox, &[("f", &site(json!("d2")))], &ImportOptions::default());
+    assert!(taken.expect_err("a switch's name").to_string().contains("d2"));
+}
+
 /// A model of NetBox: loads the files as its import pages do, by names, and answers as its REST API does, by numbers.
 fn answers(files: &[fabric::format::netbox::NetBoxFile]) -> String {
     let rows = |name: &str| -> Vec<BTreeMap<String, String>> {
@@ -241,7 +309,13 @@ fn answers(files: &[fabric::format::netbox::NetBoxFile]) -> String {
         let mut lines = file.text.lines();
         let header: Vec<&str> = lines.next().expect("a header").split(',').collect();
         let row = |line: &str| {
-            let fields: Vec<&str> = line.split(',').collect();
+            // Commas between quotes are none between fields.
+            let outside = line.split('"').enumerate().map(|(at, part)| match at % 2 {
+                0 => part.replace(',', "\t"),
+                _ => part.to_owned(),
+            });
+            let line: String = outside.collect();
+            let fields: Vec<&str> = line.split('\t').collect();
             assert_eq!(fields.len(), header.len(), "{line}");
             header.iter().map(|name| (*name).to_owned()).zip(fields.iter().map(|field| (*field).to_owned())).collect()
         };
@@ -257,7 +331,10 @@ fn answers(files: &[fabric::format::netbox::NetBoxFile]) -> String {
         assert!(kinds.contains(&format!("  model: \"{}\"\n", row["device_type"])), "{kinds}");
         let id = devices.len() + 1;
         assert_eq!(device_ids.insert(row["name"].clone(), id), None, "a name of two devices: {}", row["name"]);
-        devices.push(json!({"id": id, "name": row["name"], "device_type": {"slug": row["device_type"]}, "role": {"name": row["role"]}}));
+        devices.push(json!({
+            "id": id, "name": row["name"], "device_type": {"slug": row["device_type"]}, "role": {"name": row["role"]},
+            "custom_fields": {"espalier_groups": row.get("cf_espalier_groups").filter(|groups| !groups.is_empty())},
+        }));
     }
     let mut interface_ids = BTreeMap::new();
     let mut interfaces: Vec<Value> = Vec::new();
@@ -278,6 +355,11 @@ fn answers(files: &[fabric::format::netbox::NetBoxFile]) -> String {
         }
         assert!(row.keys().all(|column| known_columns.contains(column)), "a field that nobody has made: {row:?}");
         let value = |field: &BTreeMap<String, String>| -> Value {
+            if field["type"] == "text" {
+                assert_eq!(field["object_types"], "dcim.device,dcim.interface");
+                let text = &row[&format!("cf_{}", field["name"])];
+                return if text.is_empty() { Value::Null } else { json!(text) };
+            }
             let Ok(value) = row[&format!("cf_{}", field["name"])].parse::<u64>() else { return Value::Null };
             let bound = |name: &str| field[name].parse::<u64>().expect("a number");
             assert_eq!((field["type"].as_str(), field["object_types"].as_str()), ("integer", "dcim.interface"));

@@ -68,6 +68,28 @@ fn an_mtu_that_no_file_sets_is_told() {
     assert!(code == 0 && said.contains("set 9000 bytes or more on every port with a cable"), "{said}");
 }
 
+/// What `check --rendered` says to write has the switch pass.
+#[test]
+fn a_switch_that_snoops_is_refused_with_the_way_out() {
+    let folder = rendered("snooping");
+    let (code, said) = espalier(&folder.0, "render plan.json --target cisco-sb -o switches");
+    assert_eq!(code, 0, "{said}");
+    let checked = || espalier(&folder.0, "check plan.json --rendered switches");
+    assert_eq!(checked().0, 0, "{}", checked().1);
+    change(&folder, "s2.cfg", "no ip igmp snooping\n", "ip igmp snooping\n");
+    let (code, said) = checked();
+    assert_eq!(code, 2, "{said}");
+    let harm = "IPv4 multicasts reach only ports that asked for them; write \"no ip igmp snooping\"";
+    assert!(said.contains(": turns IGMP snooping on: ") && said.contains(harm), "{said}");
+    change(&folder, "s2.cfg", "ip igmp snooping\n", "");
+    let (code, said) = checked();
+    assert_eq!(code, 2, "{said}");
+    let from_the_factory = "nothing turns IGMP snooping off, which may be on from the factory: ";
+    assert!(said.contains(&format!("{from_the_factory}{harm}")), "{said}");
+    change(&folder, "s2.cfg", "no spanning-tree\n", "no ip igmp snooping\nno spanning-tree\n");
+    assert_eq!(checked().0, 0, "{}", checked().1);
+}
+
 #[test]
 fn what_was_changed_is_named() {
     // File, what is changed into what, exit code, and what must be said of it.

@@ -266,6 +266,27 @@ fn a_port_that_may_not_be_touched_is_refused_before_anything_is_written() {
     assert_eq!(code, 0, "{said}");
 }
 
+/// A deployment turns snooping off on a switch that shows it, and says nothing of it to one that does not.
+#[test]
+fn snooping_is_turned_off_where_it_is_on() {
+    let Some(closet) = Closet::open("snooping") else { return };
+    let deploy = "deploy plan.json --trust-cabling all --dry-run";
+    let (code, said) = closet.run(deploy);
+    assert_eq!((code, said.contains("snooping")), (0, false), "{said}");
+    closet.write(
+        1,
+        "config",
+        &COMWARE.replace(" sysname hp\n#\n", " sysname hp\n#\n igmp-snooping\n#\n mld-snooping\n#\n"),
+    );
+    closet.write(2, "config", &format!("ip igmp snooping\n{CISCO_SB}"));
+    let (code, said) = closet.run(deploy);
+    assert_eq!(code, 0, "{said}");
+    for expect in ["undo igmp-snooping", "undo mld-snooping", "no ip igmp snooping"] {
+        assert_eq!(said.matches(expect).count(), 1, "{expect}: {said}");
+    }
+    assert!(!said.contains("no ipv6 mld snooping"), "{said}");
+}
+
 /// Addresses exchanged between switches of two languages: each error says who answers, and the advice mends it.
 #[test]
 fn exchanged_addresses_of_unlike_switches_are_said() {

@@ -12,7 +12,7 @@ use fabric::{Admin, FloodKind, FloodSet, FlowControlMode, Lldp, Mac, StormLimit,
 
 use crate::{
     Target,
-    dialect::{lags, remove_lag, stands},
+    dialect::{lags, remove_lag, snooping, stands},
     names::{PortIndex, no_such_port},
 };
 use fabric::{IngressFilter, SpanningTree};
@@ -436,6 +436,11 @@ impl<'a> Console<'a> {
     /// Turns LLDP on or off.
     pub(crate) fn set_lldp(&mut self, lldp: Lldp) {
         self.config.lldp = Some(lldp);
+    }
+
+    /// Does what a command outside any section says of snooping; refuses one that is none.
+    pub(crate) fn set_snooping(&mut self, target: Target, words: &[&str]) -> Result<(), String> {
+        snooping::tell(target, words, &mut self.config.snooping)
     }
 
     /// Turns spanning tree on or off.

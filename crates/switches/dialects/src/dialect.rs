@@ -22,6 +22,7 @@ mod open_vswitch;
 mod ros;
 mod routeros;
 pub(crate) mod sieve;
+pub(crate) mod snooping;
 mod sonic;
 mod storm;
 mod tp_link;
@@ -32,6 +33,7 @@ use std::{fmt, io, str::FromStr};
 
 use fabric::{Basis, FloodSet, FlowControlMode, VlanId};
 
+pub(crate) use snooping::SnoopingWords;
 pub(crate) use sonic::SWSSCONFIG;
 
 use crate::{RenderError, text::LineError};
@@ -103,6 +105,8 @@ pub(crate) struct Traits {
     pub(crate) lags: Lags,
     /// The commands that turn LLDP on and off, both global; none where LLDP is another program's.
     pub(crate) lldp: Option<[&'static str; 2]>,
+    /// IGMP and MLD snooping.
+    pub(crate) snooping: SnoopingWords,
     /// Which port names it takes, and an example.
     pub(crate) port_name: (fn(&str) -> bool, &'static str),
     /// What the driver rests on.
@@ -304,6 +308,7 @@ impl Target {
     /// down and in no VLAN.
     pub fn factory(self, ports: Vec<String>) -> SwitchConfig {
         let mut config = self.dialect().factory(ports);
+        config.snooping = self.dialect().traits().snooping.factory.iter().copied().collect();
         if self.dialect().traits().lags.are_made() {
             let lags = config.ports.iter_mut().filter(|port| port.lag_number().is_some());
             lags.for_each(|port| *port = absent(port));

@@ -26,5 +26,5 @@ pub use dialect::{Folder, Target, TextFile, foreign, sieve::ForeignLines};
 pub use error::{ParseError, RenderError};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestError, Part};
 pub use names::{canonical_port, near_ports, same_port};
-pub use read::{read_among_others, read_back};
+pub use read::{read_among_others, read_back, refuse_snooping};
 pub use render::{Difference, Memory, RenderRequest, TargetChoice, render, write_change, write_full, write_transition};

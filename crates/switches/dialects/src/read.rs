@@ -2,7 +2,10 @@
 
 use crate::{
     ParseError, Target, TextFile,
-    dialect::sieve::{ForeignLines, Sieve},
+    dialect::{
+        sieve::{ForeignLines, Sieve},
+        snooping::{self, Said},
+    },
     names::PortIndex,
     text::LineError,
 };
@@ -78,4 +81,38 @@ pub fn read_among_others(
             sieve.skip(file, error.line);
         }
     }
+}
+
+/// Refuses files that leave a switch with IGMP or MLD snooping, which `config`, the state that was read from them, says: no plan
+/// has it. Files of scripts, databases and kernels' bridges are refused as they are read.
+///
+/// # Errors
+/// What is on, at the line that turns it on last, or at the last line if it is on from the factory and no line turns it off.
+pub fn refuse_snooping(target: Target, files: &[TextFile<'_>], config: &SwitchConfig) -> Result<(), Vec<ParseError>> {
+    let errors: Vec<ParseError> = config
+        .snooping
+        .iter()
+        .filter_map(|on| {
+            let words = |line: &str| snooping::said(target, &line.split_whitespace().collect::<Vec<_>>());
+            let turned = files.iter().rev().find_map(|file| {
+                let lines: Vec<&str> = file.text.lines().collect();
+                Some((file, lines.iter().rposition(|line| words(line) == Some(Said::On(*on)))? + 1))
+            });
+            let (file, line, what) = match turned {
+                Some((file, line)) => (file, line, format!("turns {on} on")),
+                None => {
+                    let file = files.last()?;
+                    (
+                        file,
+                        file.text.lines().count().max(1),
+                        format!("nothing turns {on} off, which may be on from the factory"),
+                    )
+                }
+            };
+            let off = target.dialect().traits().snooping.off(*on).unwrap_or_default().replace('\n', ", ");
+            let message = format!("{what}: {}; write {off:?}", on.harm());
+            Some(ParseError { file: file.name.to_owned(), line, message })
+        })
+        .collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }

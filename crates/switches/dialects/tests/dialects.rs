@@ -1,12 +1,12 @@
 //! Every dialect reads what it writes, from any state to any other, and refuses what it cannot say.
 
 use dialects::{
-    Folder, Memory, RenderError, Target, TextFile, read_among_others, read_back, write_change, write_full,
-    write_transition,
+    Folder, Memory, RenderError, Target, TextFile, read_among_others, read_back, refuse_snooping, write_change,
+    write_full, write_transition,
 };
 use fabric::{Admin, FlowControlMode, IngressFilter, Mac, SpanningTree, VlanId, VlanSet};
 use proptest::prelude::*;
-use switch_model::{LagMembership, PortConfig, PortLearning, Reach, Slot, SwitchConfig, phases};
+use switch_model::{LagMembership, PortConfig, PortLearning, Reach, Slot, Snooping, SwitchConfig, phases};
 
 /// Port names of each language.
 fn port_names(target: Target, count: usize) -> Vec<String> {
@@ -425,6 +425,93 @@ fn a_bridge_that_blocks_ports_or_picks_receivers_is_refused() {
             }
         }
         assert!(tried > 0, "{target}: nothing says that it is off");
+        assert!(!SNOOPING.iter().any(|(other, ..)| *other == target), "{target}");
+    }
+}
+
+/// Of each command line: what its full configuration says of IGMP snooping, commands that turn IGMP and MLD snooping on, and
+/// whether a switch may have IGMP snooping on from the factory.
+const SNOOPING: [(Target, &str, [&str; 2], bool); 11] = [
+    (Target::PowerConnect, "no ip igmp snooping", ["ip igmp snooping", "ipv6 mld snooping"], true),
+    (Target::CiscoSb, "no ip igmp snooping", ["ip igmp snooping", "ipv6 mld snooping"], true),
+    (Target::EdgeCore, "no ip igmp snooping", ["ip igmp snooping", "ipv6 mld snooping"], true),
+    (Target::Comware7, "undo igmp-snooping", ["igmp-snooping", "mld-snooping"], false),
+    (Target::Comware5, "undo igmp-snooping", ["igmp-snooping enable", "mld-snooping"], false),
+    (Target::Huawei, "undo igmp-snooping enable", ["igmp-snooping enable", "mld-snooping enable"], false),
+    (Target::TpLink, "no ip igmp snooping", ["ip igmp snooping", "ipv6 mld snooping"], false),
+    (Target::Fastpath, "no set igmp", ["set igmp", "set mld"], true),
+    (Target::Eos, "no ip igmp snooping", ["default ip igmp snooping", "mld snooping"], true),
+    (Target::Ios, "no ip igmp snooping", ["ip igmp snooping", "ipv6 mld snooping"], true),
+    (
+        Target::Junos,
+        "delete protocols igmp-snooping",
+        ["set protocols igmp-snooping vlan default", "set protocols mld-snooping vlan all"],
+        true,
+    ),
+];
+
+#[test]
+fn a_switch_that_snoops_is_refused_at_the_line_that_has_it_snoop() {
+    for (target, off, on, from_the_factory) in SNOOPING {
+        let mut goal = SwitchConfig { vlans: set("2-3"), ..SwitchConfig::blank(port_names(target, 2)) };
+        goal.ports.iter_mut().for_each(|port| port.learning = PortLearning::Always);
+        let mut memory = Memory::default();
+        write_full(target, &goal, &mut memory).expect("it can be said");
+        let text = texts(&memory).remove(0).1;
+        let check = |text: &str| {
+            let files = [TextFile { name: "f", text }];
+            let read = read_among_others(target, &files, &target.factory(port_names(target, 2)));
+            let (config, skipped) = read.unwrap_or_else(|errors| panic!("{target}: {errors:?} in\n{text}"));
+            assert_eq!(skipped, [], "{target}: {text}");
+            assert_eq!(SwitchConfig { snooping: goal.snooping.clone(), ..config.clone() }, goal, "{target}: {text}");
+            refuse_snooping(target, &files, &config)
+                .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(check(&text), Ok(()), "{target}");
+        let off_line = text.lines().position(|line| line == off).unwrap_or_else(|| panic!("{target}: no {off:?}"));
+        let with = |line: &str| text.replace(&format!("{off}\n"), line);
+        let lost = check(&with(""));
+        match from_the_factory {
+            false => assert_eq!(lost, Ok(()), "{target}"),
+            true => {
+                let errors = lost.expect_err("nothing turns it off");
+                let last = text.lines().count() - 1;
+                assert!(errors[0].starts_with(&format!("f:{last}: nothing turns IGMP snooping off")), "{errors:?}");
+                assert!(errors[0].contains(off), "{target}: {errors:?}");
+            }
+        }
+        for (on, name) in on.into_iter().zip(["IGMP", "MLD"]) {
+            // Comware 7 turns MLD snooping off a line later.
+            let text = with(&format!("{off}\n{on}\n")).replace("undo mld-snooping\n", "");
+            let errors = check(&text).expect_err(on);
+            assert!(errors[0].starts_with(&format!("f:{}: turns {name} snooping on: ", off_line + 2)), "{errors:?}");
+            assert!(errors[0].contains("reach only ports that asked for them; write \""), "{target}: {errors:?}");
+            assert_eq!(errors.len(), 1, "{target}: {errors:?}");
+            // What is turned off again later is off.
+            if name == "IGMP" {
+                assert_eq!(check(&with(&format!("{on}\n{off}\n"))), Ok(()), "{target}");
+            }
+        }
+    }
+}
+
+/// From any snooping to any other, as a deployment turns it off and turns back.
+#[test]
+fn snooping_is_turned_off_and_on_again() {
+    let states = [vec![], vec![Snooping::Igmp], vec![Snooping::Mld], Snooping::ALL.to_vec()];
+    for (target, ..) in SNOOPING {
+        for (before, after) in states.iter().flat_map(|before| states.iter().map(move |after| (before, after))) {
+            let of = |snooping: &[Snooping]| SwitchConfig {
+                snooping: snooping.iter().copied().collect(),
+                ..SwitchConfig::blank(port_names(target, 1))
+            };
+            let (before, after) = (of(before), of(after));
+            let mut memory = Memory::default();
+            write_transition(target, &before, &after, &mut memory).expect("it has words");
+            assert_eq!(read(target, &memory, before.clone()), after, "{target}: {:?}", texts(&memory));
+            let says_nothing = texts(&memory).iter().all(|(_, text)| text.is_empty());
+            assert_eq!(says_nothing, before == after, "{target}: {:?}", texts(&memory));
+        }
     }
 }
 

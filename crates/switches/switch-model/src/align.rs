@@ -25,7 +25,14 @@ pub fn align(config: &SwitchConfig, names: &[String]) -> SwitchConfig {
         }
     }
     let entries = config.entries.iter().filter_map(|(key, slot)| Some((*key, moved[slot.index()]?))).collect();
-    SwitchConfig { ports, vlans: config.vlans.clone(), entries, spanning_tree: config.spanning_tree, lldp: config.lldp }
+    SwitchConfig {
+        ports,
+        vlans: config.vlans.clone(),
+        entries,
+        spanning_tree: config.spanning_tree,
+        lldp: config.lldp,
+        snooping: config.snooping.clone(),
+    }
 }
 
 /// Flow control that is not the one that was wanted. What else a plan asks of settings, the judge finds in the state itself.

@@ -15,7 +15,7 @@
 
 use fabric::{Admin, FloodKind, FloodSet, FlowControlMode, Lldp, Mac, StormLimit, VlanId, VlanSet};
 
-use crate::{LagMembership, PortConfig, PortLearning, Slot, SwitchConfig};
+use crate::{LagMembership, PortConfig, PortLearning, Slot, Snooping, SwitchConfig};
 use fabric::{IngressFilter, SpanningTree};
 
 /// From one state to another. Both have the same ports.
@@ -236,6 +236,16 @@ impl<'a> Change<'a> {
         self.after.lldp.filter(|lldp| self.before.lldp != Some(*lldp))
     }
 
+    /// Snooping that is to be turned off.
+    pub fn snooping_stopped(self) -> impl Iterator<Item = Snooping> + use<'a> {
+        self.before.snooping.difference(&self.after.snooping).copied()
+    }
+
+    /// Snooping that is to be turned on again.
+    pub fn snooping_started(self) -> impl Iterator<Item = Snooping> + use<'a> {
+        self.after.snooping.difference(&self.before.snooping).copied()
+    }
+
     /// Whether spanning tree is to be turned on again.
     pub fn starts_spanning_tree(self) -> bool {
         (self.before.spanning_tree, self.after.spanning_tree) == (SpanningTree::Off, SpanningTree::On)
@@ -383,6 +393,7 @@ pub fn phases(before: &SwitchConfig, after: &SwitchConfig, reach: &[Reach], surv
     }
     filled.entries.extend(&after.entries);
     (filled.spanning_tree, filled.lldp) = (after.spanning_tree, after.lldp);
+    filled.snooping.clone_from(&after.snooping);
 
     let mut flipped = filled.clone();
     for (now, goal) in flipped.ports.iter_mut().zip(&after.ports) {

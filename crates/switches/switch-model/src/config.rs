@@ -7,13 +7,15 @@
 //! Ports go by name and hosts by address, because that is all a switch knows. What an intent says of roles and cables
 //! comes from the topology again on the way back.
 
+use std::collections::BTreeSet;
+
 use fabric::{
     Admin, Attachment, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FloodKind, FloodSet, FlowControlMode,
     IngressFilter, LagNumber, Learning, Lldp, Mac, PortIntent, PortRole, SpanningTree, StormLimit, Topology, VlanId,
     VlanSet,
 };
 
-use crate::{Entries, Slot};
+use crate::{Entries, Slot, Snooping};
 
 /// The state of one switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub struct SwitchConfig {
     pub spanning_tree: SpanningTree,
     /// Whether it sends and receives LLDP frames; none where it does not say.
     pub lldp: Option<Lldp>,
+    /// Which snooping is on, as far as the switch says; over SNMP it says nothing.
+    pub snooping: BTreeSet<Snooping>,
 }
 
 /// Storm control by kind of flood, in the order of [`FloodKind::ALL`]: the most that a port admits of each; none admits all.
@@ -108,6 +112,7 @@ impl SwitchConfig {
             entries: Entries::new(),
             spanning_tree: SpanningTree::On,
             lldp: None,
+            snooping: BTreeSet::new(),
         }
     }
 
@@ -126,6 +131,7 @@ impl SwitchConfig {
             entries: Entries::new(),
             spanning_tree: SpanningTree::Off,
             lldp: None,
+            snooping: BTreeSet::new(),
         }
     }
 

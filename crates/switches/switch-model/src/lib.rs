@@ -26,9 +26,11 @@ mod align;
 mod config;
 mod entries;
 mod slot;
+mod snooping;
 
 pub use align::{align, judge_flow_control};
 pub use change::{Phase, Reach, phases};
 pub use config::{LagMembership, PortConfig, PortLearning, StormLimits, SwitchConfig};
 pub use entries::Entries;
 pub use slot::Slot;
+pub use snooping::Snooping;

@@ -171,18 +171,13 @@ fn export_netbox(topology: &Topology, args: &cli::Export) -> Result<()> {
     if args.output == Path::new("-") {
         return Err(bad_input("NetBox imports several files, one after the other: name a folder with -o"));
     }
-    let rails = topology.hosts().iter().filter(|host| host.rail.is_some()).count();
-    let weights = topology.hosts().iter().filter(|host| host.weight != 1).count();
     let addresses = topology.hosts().iter().filter(|host| host.address.is_some()).count()
         + topology.switches().iter().filter(|switch| switch.mgmt.is_some()).count();
     let edges = topology.hosts().iter().filter(|host| host.edge).count();
     let left_out = [
-        (rails, "rails of hosts"),
-        (weights, "weights of hosts"),
         (addresses, "IP addresses of switches and hosts"),
         (edges, "kinds of hosts (edge)"),
         (topology.standby_edges().len(), "edge ports on standby"),
-        (topology.groups().len(), "groups"),
     ];
     for (count, what) in left_out {
         if count > 0 {

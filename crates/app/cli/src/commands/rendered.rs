@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::Result;
-use dialects::{ForeignLines, MANIFEST_FILE, Manifest, Part, TextFile, near_ports, read_among_others};
+use dialects::{ForeignLines, MANIFEST_FILE, Manifest, Part, TextFile, near_ports, read_among_others, refuse_snooping};
 use fabric::{
     Finding, FindingKind, Plan, Severity, SwitchId,
     format::plan::{ReadMode, plan_digest},
@@ -131,6 +131,9 @@ fn read_switch(
             Ok((next, lines)) => {
                 config = next;
                 foreign.extend(lines);
+                if let Err(errors) = refuse_snooping(part.target, &files, &config) {
+                    return Ok(Err(errors.iter().map(ToString::to_string).collect()));
+                }
             }
             Err(errors) => return Ok(Err(errors.iter().map(ToString::to_string).collect())),
         }

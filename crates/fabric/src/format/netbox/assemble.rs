@@ -271,11 +271,16 @@ impl<'r, 'a> Site<'r, 'a> {
             let site = plug.interface.map_or(edge.site, |interface| interface.site);
             End { device: place[&(number, side)], port: plug.name.to_owned(), mac: None, bond: None, site }
         };
+        // Of a LAG the first cable has the groups of all.
+        let mut of_lags: BTreeMap<usize, Vec<&Edge<'r, 'a>>> = BTreeMap::new();
+        for (edge, bundle) in edges.iter().zip(&bundles) {
+            bundle.iter().for_each(|bundle| of_lags.entry(*bundle).or_default().push(edge));
+        }
         let cable = |(number, edge): (usize, &Edge<'r, 'a>)| Cable {
             ends: [end(number, 0, edge), end(number, 1, edge)],
             rate_bps: edge.ends.iter().filter_map(rate_bps).min(),
             bundle: bundles[number].map(|number| Bundle { number, lags: edge.ends.each_ref().map(lag_number) }),
-            groups: Vec::new(),
+            groups: groups_of(of_lags.get(&number).map_or(&[edge], Vec::as_slice)),
             site: edge.site,
         };
         Cabling { cables: edges.iter().enumerate().map(cable).collect(), devices }
@@ -333,6 +338,7 @@ impl<'r, 'a> Site<'r, 'a> {
     fn switch(&mut self, record: &DeviceRecord<'a>, name: String) -> Device<'a> {
         let mut device = Device::new(name, record.site, Role::Switch);
         device.stated = Some(Role::Switch);
+        device.groups.clone_from(&record.groups);
         device.mgmt = record.primary_address.as_deref().and_then(host_of);
         let known = record.kind.iter().find(|kind| self.options.models.by_name(kind).is_some());
         device.model = known.cloned();
@@ -398,6 +404,13 @@ impl<'r, 'a> Site<'r, 'a> {
 /// The number of the LAG that an interface is a member of, as far as its name says it.
 fn lag_number(plug: &Plug<'_, '_>) -> Option<LagNumber> {
     LagNumber::at_end_of(plug.interface?.lag.as_deref()?)
+}
+
+/// The groups that any end of these cables names, each once.
+fn groups_of(edges: &[&Edge<'_, '_>]) -> Vec<String> {
+    let ends = edges.iter().flat_map(|edge| &edge.ends).filter_map(|end| end.interface);
+    let mut seen = BTreeSet::new();
+    ends.flat_map(|interface| &interface.groups).filter(|group| seen.insert(*group)).cloned().collect()
 }
 
 /// What NetBox says of the interface's rate: its speed, else that of its type.

@@ -1,7 +1,9 @@
-//! What a topology says of a host's port and NetBox has no field of its own for: custom fields of interfaces, whole numbers.
+//! What a topology says and NetBox has no field of its own for: custom fields. Those of a host's port are whole numbers; groups
+//! are names, separated by spaces, of a switch's device or of the interfaces at both ends of a link.
 //!
 //! ```text
 //! REST API   {"name": "eth0", "custom_fields": {"espalier_weight": 8, "espalier_rail": null}, …}
+//!            {"name": "sw1", "custom_fields": {"espalier_groups": "feed-a"}, …}
 //! CSV        device,name,type,speed,cf_espalier_weight
 //! ```
 //!
@@ -10,6 +12,9 @@
 use std::{iter::zip, ops::RangeInclusive};
 
 use crate::{ADDRESSES_MAX, Host, format::cabling::Device};
+
+/// The custom field of devices and interfaces that names groups.
+pub(super) const GROUPS: &str = "espalier_groups";
 
 /// A custom field of interfaces.
 pub(super) struct CustomField {

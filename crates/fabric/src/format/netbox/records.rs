@@ -5,10 +5,11 @@ use std::{
     rc::Rc,
 };
 
-use super::fields::{FIELDS, Values};
+use super::fields::{FIELDS, GROUPS, Values};
 use crate::{
     Mac,
     format::{
+        cabling::read_groups,
         diagnostic::{Diagnostics, Source, TextPosition},
         json::parse_json,
         node::{Node, Value},
@@ -37,6 +38,8 @@ pub(super) struct Device<'a> {
     /// Slug and name of its type.
     pub kind: [String; 2],
     pub primary_address: Option<String>,
+    /// Groups of the device, if it is a switch.
+    pub groups: Vec<String>,
     pub site: TextPosition<'a>,
 }
 
@@ -52,6 +55,8 @@ pub(super) struct Interface<'a> {
     pub lag: Option<String>,
     pub is_for_management: bool,
     pub custom: Values,
+    /// Groups of the link that the interface is at.
+    pub groups: Vec<String>,
     pub far: Far,
     pub site: TextPosition<'a>,
 }
@@ -210,6 +215,7 @@ impl<'a> Reader<'a, '_> {
                 let primary = ["primary_ip", "primary_ip4", "primary_ip6"]
                     .iter()
                     .find_map(|key| object.get(key)?.get("address")?.text());
+                let groups = self.groups(source, object);
                 self.records.devices.push(Device {
                     id,
                     name: text(object, "name")
@@ -218,6 +224,7 @@ impl<'a> Reader<'a, '_> {
                     role: words(role, ["name", "slug"]),
                     kind: words(object.get("device_type"), ["slug", "model"]),
                     primary_address: primary.map(str::to_owned),
+                    groups,
                     site,
                 });
             }
@@ -256,7 +263,7 @@ impl<'a> Reader<'a, '_> {
         let further = object.get("mac_addresses").map_or(&[][..], |list| list.items());
         let further: Vec<Mac> =
             further.iter().filter_map(|other| self.mac(source, other.get("mac_address")?)).collect();
-        let custom = self.custom(source, object);
+        let (custom, groups) = (self.custom(source, object), self.groups(source, object));
         self.records.interfaces.push(Interface {
             id,
             device,
@@ -268,6 +275,7 @@ impl<'a> Reader<'a, '_> {
             lag: object.get("lag").and_then(|lag| text(lag, "name")),
             is_for_management: object.get("mgmt_only").and_then(|only| only.text()) == Some("true"),
             custom,
+            groups,
             far: far(object),
             site,
         });
@@ -285,6 +293,21 @@ impl<'a> Reader<'a, '_> {
             }
             number
         })
+    }
+
+    /// Names in the custom field for groups, each once.
+    fn groups(&mut self, source: &'a Source<'a>, object: &Node) -> Vec<String> {
+        let node = object.get("custom_fields").and_then(|fields| fields.get(GROUPS)).filter(|node| !node.is_null());
+        let Some(node) = node else { return Vec::new() };
+        let Some(text) = node.text() else {
+            let message = format!("{GROUPS} is names of groups, separated by spaces (found {})", node.kind());
+            self.diagnostics.push(source.at(node.place).error(message));
+            return Vec::new();
+        };
+        let mut names = read_groups(text);
+        let mut seen = BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        names
     }
 
     fn mac(&mut self, source: &'a Source<'a>, node: &Node) -> Option<Mac> {

@@ -13,10 +13,16 @@ use std::{
 };
 
 use super::{
-    fields::{CustomField, FIELDS},
+    fields::{CustomField, FIELDS, GROUPS},
     media::type_of,
 };
-use crate::{DEFAULT_RATE_BPS, Host, Machine, MachineId, PortId, Topology, format::yaml::double_quote};
+use crate::{
+    DEFAULT_RATE_BPS, Host, Machine, MachineId, PortId, Topology,
+    format::{
+        cabling::{groups_of_cable, groups_text},
+        yaml::double_quote,
+    },
+};
 
 /// A file for one of NetBox's import pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +53,9 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
     let name = |machine: MachineId| machines[machine.index()].as_str();
     let used = |field: &&CustomField| topology.hosts().iter().any(|host| (field.of)(host).is_some());
     let fields: Vec<&CustomField> = FIELDS.iter().filter(used).collect();
-    let mut files: Vec<NetBoxFile> = (!fields.is_empty()).then(|| custom_fields(&fields)).into_iter().collect();
+    let has_groups = !topology.groups().is_empty();
+    let mut files: Vec<NetBoxFile> =
+        (has_groups || !fields.is_empty()).then(|| custom_fields(&fields, has_groups)).into_iter().collect();
     files.extend([
         csv("1-sites.csv", &["name", "slug", "status"], [vec![site, &slug(site), "active"]]),
         csv("2-manufacturers.csv", &["name", "slug"], [vec![MANUFACTURER, &slug(MANUFACTURER)]]),
@@ -58,12 +66,25 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
             [vec!["Switch", "switch", "2196f3"], vec!["Server", "server", "9e9e9e"]],
         ),
     ]);
+    let groups_column = format!("cf_{GROUPS}");
+    let groups_column = has_groups.then_some(groups_column.as_str());
+    // In the last column, if there is one for groups.
+    let with_groups = |mut row: Vec<String>, groups: Option<String>| {
+        row.extend(groups_column.map(|_| groups.unwrap_or_default()));
+        row
+    };
     let device = |name: &'_ str, role: &'_ str, kind: &'_ str| {
         [name, role, MANUFACTURER, kind, "active", site].map(str::to_owned).to_vec()
     };
-    let switches = topology.switches().iter().map(|switch| device(&switch.name, "Switch", &switch.model.name));
-    let rows = switches.chain(machines.iter().map(|name| device(name, "Server", MACHINE_TYPE)));
-    files.push(csv("5-devices.csv", &["name", "role", "manufacturer", "device_type", "status", "site"], rows));
+    let switches = topology.switch_ids().map(|id| {
+        let switch = topology.switch(id);
+        let groups = groups_text(topology, |group| group.switches.contains(&id));
+        with_groups(device(&switch.name, "Switch", &switch.model.name), groups)
+    });
+    let rows = switches.chain(machines.iter().map(|name| with_groups(device(name, "Server", MACHINE_TYPE), None)));
+    let mut header = ["name", "role", "manufacturer", "device_type", "status", "site"].to_vec();
+    header.extend(groups_column);
+    files.push(csv("5-devices.csv", &header, rows));
     let port = |id: PortId| {
         let port = topology.port(id);
         (topology.switch(port.switch).name.as_str(), port.name.as_str())
@@ -81,12 +102,14 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
         let kind =
             if topology.port(id).lag().is_some() { Interface::Lag } else { Interface::Port(rates.get(&id).copied()) };
         let lag = topology.logical_port(id);
-        [switch, name]
+        let row = [switch, name]
             .into_iter()
             .map(str::to_owned)
             .chain(kind.columns(if lag == id { "" } else { port(lag).1 }))
-            .chain(fields.iter().map(|_| String::new()))
-            .collect()
+            .chain(fields.iter().map(|_| String::new()));
+        // The groups of a LAG's link stand at its members.
+        let groups = groups_of_cable(topology, id).filter(|_| topology.port(id).lag().is_none());
+        with_groups(row.collect(), groups)
     });
     let custom = |host: &Host| {
         fields
@@ -95,12 +118,12 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
             .collect::<Vec<_>>()
     };
     let bonds = topology.hosts().iter().filter(|host| topology.port(host.port).lag().is_some()).map(|host| {
-        [name(host.machine), nic(topology, host)]
+        let row = [name(host.machine), nic(topology, host)]
             .into_iter()
             .map(str::to_owned)
             .chain(Interface::Lag.columns(""))
-            .chain(custom(host))
-            .collect()
+            .chain(custom(host));
+        with_groups(row.collect(), None)
     });
     let nics = topology.host_cables().map(|(_, id, number, rate_bps)| {
         let host = topology.host(id);
@@ -108,14 +131,14 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
         let own = [name(host.machine).to_owned(), nic_of_cable(topology, host, number)];
         let none = || fields.iter().map(|_| String::new()).collect();
         let custom = if bond.is_empty() { custom(host) } else { none() };
-        own.into_iter().chain(Interface::Port(Some(rate_bps)).columns(bond)).chain(custom).collect()
+        with_groups(own.into_iter().chain(Interface::Port(Some(rate_bps)).columns(bond)).chain(custom).collect(), None)
     });
     let mut rows: Vec<Vec<String>> = ports.chain(bonds).chain(nics).collect();
     let columns: Vec<String> = fields.iter().map(|field| format!("cf_{}", field.name)).collect();
     let mut header = ["device", "name", "type", "speed", "lag"].to_vec();
-    header.extend(columns.iter().map(String::as_str));
+    let lag = header.len() - 1;
+    header.extend(columns.iter().map(String::as_str).chain(groups_column));
     if !topology.has_lags() {
-        let lag = header.len() - fields.len() - 1;
         rows.iter_mut().for_each(|row| drop(row.remove(lag)));
         header.remove(lag);
     }
@@ -142,8 +165,8 @@ pub fn write_netbox(topology: &Topology, site: &str) -> Vec<NetBoxFile> {
     files
 }
 
-/// Custom fields of interfaces, with the columns that NetBox's import requires.
-fn custom_fields(fields: &[&CustomField]) -> NetBoxFile {
+/// Custom fields of interfaces, and that for groups if there are any, with the columns that NetBox's import requires.
+fn custom_fields(fields: &[&CustomField], has_groups: bool) -> NetBoxFile {
     let header = [
         "name",
         "label",
@@ -163,7 +186,10 @@ fn custom_fields(fields: &[&CustomField]) -> NetBoxFile {
         let facts = [name, label, "integer", "dcim.interface", "100", "1000", "exact", &bounds[0], &bounds[1]];
         facts.into_iter().chain(["always", "yes"]).map(str::to_owned).collect::<Vec<_>>()
     };
-    csv("0-custom-fields.csv", &header, fields.iter().map(row))
+    let types = "dcim.device,dcim.interface";
+    let groups = [GROUPS, "Groups that fail together", "text", types, "100", "1000", "exact", "", "", "always", "yes"];
+    let groups = has_groups.then(|| groups.map(str::to_owned).to_vec());
+    csv("0-custom-fields.csv", &header, fields.iter().map(row).chain(groups))
 }
 
 /// What an interface is to NetBox.

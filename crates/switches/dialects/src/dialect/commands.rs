@@ -2,20 +2,20 @@
 //!
 //! ```text
 //!   shut ─▶ remove entries ─▶ leave LAGs ─▶ make VLANs, LAGs ─▶ ports: join, PVID, leave ─▶ join LAGs ─▶ remove LAGs
-//!        ─▶ set entries ─▶ remove VLANs ─▶ LLDP on, spanning tree off ─▶ open
+//!        ─▶ set entries ─▶ remove VLANs ─▶ LLDP on, snooping and spanning tree off ─▶ open
 //! ```
 //! A port joins VLANs and gets its PVID before it leaves others, because switches reset the PVID of a port that leaves its
 //! VLAN, and refuse PVIDs of VLANs that a port is not in. Entries need the membership of their port. Spanning tree goes
 //! while the ports are shut. A port joins a LAG when it is in no VLAN any more, and leaves it before it is in any. Classes are served before ports have priority flow control, and until none has it.
 
-use std::io;
+use std::{collections::BTreeSet, io};
 
 use fabric::{Lldp, Mac, VlanId, VlanSet};
 
 use super::{Dialect, Folder, Output, lags_made, lags_removed};
 use switch_model::{
-    PortConfig, Slot, SwitchConfig,
-    change::{Change, PortChange},
+    PortConfig, Slot, Snooping, SwitchConfig,
+    change::{Change, PortChange, Stage},
 };
 
 /// An entry: VLAN, address, and port.
@@ -127,6 +127,17 @@ pub(super) fn give(commands: &dyn Commands, change: &Change<'_>, to: &mut Output
     }
     if let (Some(lldp), Some([on, off])) = (change.lldp(), commands.traits().lldp) {
         writeln!(out, "{}", if lldp == Lldp::On { on } else { off })?;
+    }
+    let snooping = commands.traits().snooping;
+    let stopped = change.snooping_stopped().collect::<BTreeSet<Snooping>>();
+    let said = snooping.in_full.iter().filter(|_| change.stage == Stage::Prepare).copied();
+    for stopped in said.filter(|said| !change.after.snooping.contains(said)).chain(stopped).collect::<BTreeSet<_>>() {
+        if let Some(off) = snooping.off(stopped) {
+            writeln!(out, "{off}")?;
+        }
+    }
+    for on in change.snooping_started().filter_map(|started| snooping.on(started)) {
+        writeln!(out, "{on}")?;
     }
     if change.stops_spanning_tree() {
         commands.stop_spanning_tree(out)?;

@@ -18,7 +18,8 @@ use std::io;
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, SnoopingWords, StormControl, TextFile, Traits,
+    Untagged,
     commands::{Commands, Entry, by_port, give},
     is_word, read_only,
     storm::{suppressed, suppression},
@@ -33,7 +34,7 @@ use crate::{
 };
 use fabric::SpanningTree;
 use switch_model::{
-    PortConfig, Slot, SwitchConfig,
+    PortConfig, Slot, Snooping, SwitchConfig,
     change::{Change, PortChange},
 };
 
@@ -74,6 +75,17 @@ impl Dialect for Comware {
                 Self::V7 => ["lldp global enable", "undo lldp global enable"],
                 Self::V5 => ["lldp enable", "undo lldp enable"],
             }),
+            snooping: SnoopingWords {
+                in_full: match self {
+                    Self::V7 => &[Snooping::Igmp, Snooping::Mld],
+                    Self::V5 => &[Snooping::Igmp],
+                },
+                ..SnoopingWords::new(
+                    ["igmp-snooping\n quit", "undo igmp-snooping"],
+                    Some(["mld-snooping\n quit", "undo mld-snooping"]),
+                    &[],
+                )
+            },
             port_name: (is_word, "GigabitEthernet1/0/1"),
             basis: Basis::Untested,
         }
@@ -286,7 +298,7 @@ impl Reader<'_> {
                     (Comware::V7, ["undo", "stp", "global", "enable"])
                     | (Comware::V5, ["stp", "disable"] | ["undo", "stp", "enable"]) => SpanningTree::Off,
                     (Comware::V7, ["stp", "global", "enable"]) | (Comware::V5, ["stp", "enable"]) => SpanningTree::On,
-                    _ => return unknown(words),
+                    _ => return console.set_snooping(self.version.target(), words),
                 };
                 console.set_spanning_tree(state);
                 Ok(())

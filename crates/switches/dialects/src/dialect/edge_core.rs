@@ -15,7 +15,8 @@ use std::io;
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, SnoopingWords, StormControl, TextFile, Traits,
+    Untagged,
     commands::{Commands, Entry, give},
     is_numbers, read_only,
 };
@@ -26,7 +27,7 @@ use crate::{
 };
 use fabric::{IngressFilter, SpanningTree};
 use switch_model::{
-    SwitchConfig,
+    Snooping, SwitchConfig,
     change::{Change, PortChange},
 };
 
@@ -50,6 +51,11 @@ impl Dialect for EdgeCore {
             storm_control: StormControl::Lacks,
             lags: Lags::Lacks,
             lldp: Some(["lldp", "no lldp"]),
+            snooping: SnoopingWords::new(
+                ["ip igmp snooping", "no ip igmp snooping"],
+                Some(["ipv6 mld snooping", "no ipv6 mld snooping"]),
+                &[Snooping::Igmp],
+            ),
             port_name: (|name| is_numbers(name, 2..=2), "1/1"),
             basis: Basis::Untested,
         }
@@ -225,6 +231,7 @@ impl Reader<'_> {
                 Ok(())
             }
             (ConfigSection::Port, words) => port(console, words),
+            (ConfigSection::Top, words) => console.set_snooping(Target::EdgeCore, words),
             _ => unknown(words),
         }
     }

@@ -17,7 +17,8 @@ use std::{collections::BTreeSet, io};
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, SnoopingWords, StormControl, TextFile, Traits,
+    Untagged,
     commands::{Commands, Entry, give},
     is_numbers, read_only, storm,
 };
@@ -29,7 +30,7 @@ use crate::{
 };
 use fabric::{IngressFilter, SpanningTree};
 use switch_model::{
-    PortConfig, Slot, SwitchConfig,
+    PortConfig, Slot, Snooping, SwitchConfig,
     change::{Change, PortChange},
 };
 
@@ -53,6 +54,11 @@ impl Dialect for Fastpath {
             storm_control: StormControl::OfPortsAndLags,
             lags: Lags::Standing,
             lldp: None,
+            snooping: SnoopingWords::new(
+                ["configure\nset igmp\nexit", "configure\nno set igmp\nexit"],
+                Some(["configure\nset mld\nexit", "configure\nno set mld\nexit"]),
+                &[Snooping::Igmp],
+            ),
             port_name: (|name| is_numbers(name, 2..=3), "0/1"),
             basis: Basis::Untested,
         }
@@ -260,6 +266,7 @@ impl Reader<'_> {
                 Ok(())
             }
             (ConfigSection::Port, words) => self.port(words),
+            (ConfigSection::Configure, words) => console.set_snooping(Target::Fastpath, words),
             _ => unknown(words),
         }
     }

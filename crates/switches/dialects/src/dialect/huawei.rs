@@ -20,7 +20,8 @@ use std::io;
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, SnoopingWords, StormControl, TextFile, Traits,
+    Untagged,
     commands::{Commands, Entry, give},
     is_word, read_only,
     storm::{suppressed, suppression},
@@ -59,6 +60,11 @@ impl Dialect for Huawei {
             storm_control: StormControl::OfPortsAndLags,
             lags: Lags::Made,
             lldp: Some(["lldp enable", "undo lldp enable"]),
+            snooping: SnoopingWords::new(
+                ["igmp-snooping enable", "undo igmp-snooping enable"],
+                Some(["mld-snooping enable", "undo mld-snooping enable"]),
+                &[],
+            ),
             port_name: (is_word, "GigabitEthernet0/0/1"),
             basis: Basis::Untested,
         }
@@ -239,6 +245,7 @@ fn line(console: &mut Console<'_>, view: &mut View, words: &[&str]) -> Result<()
             Ok(())
         }
         (View::Port, words) => port(console, words),
+        (View::System, words) => console.set_snooping(Target::Huawei, words),
         _ => unknown(words),
     }
 }

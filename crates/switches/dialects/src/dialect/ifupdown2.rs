@@ -25,7 +25,7 @@ use std::{fmt::Write as _, io};
 use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, SnoopingWords, StormControl, TextFile, Traits, Untagged,
     bond::BondSettings,
     is_member,
     kept::{self, Extent, Keeper, Kept, Reading, base},
@@ -64,6 +64,7 @@ impl Dialect for Ifupdown2 {
             storm_control: StormControl::Lacks,
             lags: Lags::MadeOfMembers,
             lldp: None,
+            snooping: SnoopingWords::NONE,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,
         }

@@ -20,9 +20,10 @@ use std::{
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged, absent,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, SnoopingWords, StormControl, TextFile, Traits,
+    Untagged, absent,
     commands::{Commands, Entry, give},
-    is_word, lags, read_only, stands,
+    is_word, lags, read_only, snooping, stands,
 };
 use crate::{
     Target,
@@ -31,7 +32,7 @@ use crate::{
 };
 use fabric::SpanningTree;
 use switch_model::{
-    LagMembership, PortConfig, Slot, SwitchConfig,
+    LagMembership, PortConfig, Slot, Snooping, SwitchConfig,
     change::{Change, PortChange},
 };
 
@@ -52,6 +53,11 @@ impl Dialect for Junos {
             storm_control: StormControl::Lacks,
             lags: Lags::Made,
             lldp: Some(["set protocols lldp interface all", "delete protocols lldp interface all"]),
+            snooping: SnoopingWords::new(
+                ["set protocols igmp-snooping vlan all", "delete protocols igmp-snooping"],
+                Some(["set protocols mld-snooping vlan all", "delete protocols mld-snooping"]),
+                &[Snooping::Igmp],
+            ),
             port_name: (is_word, "ge-0/0/1"),
             basis: Basis::Untested,
         }
@@ -342,7 +348,7 @@ impl<'a> Reader<'a> {
                 self.config.spanning_tree = SpanningTree::On;
                 Ok(())
             }
-            _ => unknown(words),
+            _ => snooping::tell(Target::Junos, words, &mut self.config.snooping),
         }
     }
 

@@ -17,8 +17,8 @@ use std::{io, io::Write as _};
 use fabric::{Basis, FloodSet, FlowControlMode, VlanId};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged, bond,
-    is_member,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, SnoopingWords, StormControl, TextFile, Traits, Untagged,
+    bond, is_member,
     kernel_bridge::{BRIDGE, Ports, flood_word},
     lags, lags_made, present, read_only,
 };
@@ -53,6 +53,7 @@ impl Dialect for LinuxBridge {
             storm_control: StormControl::Lacks,
             lags: Lags::Made,
             lldp: None,
+            snooping: SnoopingWords::NONE,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Tested,
         }

@@ -20,7 +20,7 @@ use std::{fmt::Write as _, io};
 use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, VlanId};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, SnoopingWords, StormControl, TextFile, Traits, Untagged,
     bond::BondSettings,
     kept::{self, Extent, Keeper, Kept, Reading, base},
     kernel_bridge::Ports,
@@ -55,6 +55,7 @@ impl Dialect for Networkd {
             storm_control: StormControl::Lacks,
             lags: Lags::Made,
             lldp: None,
+            snooping: SnoopingWords::NONE,
             port_name: (is_device, "swp1, of at most 15 bytes"),
             basis: Basis::Untested,
         }

@@ -15,8 +15,8 @@ use std::{collections::BTreeMap, io, io::Write as _};
 use fabric::{Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged, bond,
-    is_member, kernel_bridge::Ports, lags, lags_removed, linux_bridge::is_device, present, read_only,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, SnoopingWords, StormControl, TextFile, Traits, Untagged,
+    bond, is_member, kernel_bridge::Ports, lags, lags_removed, linux_bridge::is_device, present, read_only,
 };
 use crate::console::take_flow_control;
 use crate::text::{LineError, interpret, mac, unknown, vlan};
@@ -45,6 +45,7 @@ impl Dialect for OpenVswitch {
             storm_control: StormControl::Lacks,
             lags: Lags::Made,
             lldp: None,
+            snooping: SnoopingWords::NONE,
             port_name: (|name| is_device(name) && name.starts_with(|c: char| c.is_ascii_alphabetic()), "eth1"),
             basis: Basis::Tested,
         }

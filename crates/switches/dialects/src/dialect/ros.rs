@@ -16,7 +16,8 @@ use std::io;
 use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, LagNumber, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, SnoopingWords, StormControl, TextFile, Traits,
+    Untagged,
     commands::{Commands, Entry, give},
     is_word, read_only,
 };
@@ -28,7 +29,7 @@ use crate::{
 };
 use fabric::{IngressFilter, SpanningTree};
 use switch_model::{
-    PortConfig, SwitchConfig,
+    PortConfig, Snooping, SwitchConfig,
     change::{Change, PortChange},
 };
 
@@ -85,6 +86,11 @@ impl Dialect for Ros {
                 Self::PowerConnect => None,
                 Self::CiscoSb => Some(["lldp run", "no lldp run"]),
             },
+            snooping: SnoopingWords::new(
+                ["ip igmp snooping", "no ip igmp snooping"],
+                Some(["ipv6 mld snooping", "no ipv6 mld snooping"]),
+                &[Snooping::Igmp],
+            ),
             port_name: match self {
                 Self::PowerConnect => (is_word, "g1"),
                 Self::CiscoSb => (is_word, "gi1"),
@@ -324,6 +330,7 @@ impl Reader<'_> {
                 Ok(())
             }
             (ConfigSection::Port, words) => self.port(words),
+            (ConfigSection::Top, words) => console.set_snooping(self.generation.target(), words),
             _ => unknown(words),
         }
     }

@@ -24,8 +24,8 @@ use std::{
 use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, LagNumber, Mac, StormLimit, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged, absent,
-    is_member, is_word, lags, lags_made, lags_removed, present, read_only, remove_lag, stands,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, SnoopingWords, StormControl, TextFile, Traits, Untagged,
+    absent, is_member, is_word, lags, lags_made, lags_removed, present, read_only, remove_lag, stands,
 };
 use crate::{
     console::take_flow_control,
@@ -65,6 +65,7 @@ impl Dialect for RouterOs {
             storm_control: StormControl::OfPorts,
             lags: Lags::MadeOfMembers,
             lldp: None,
+            snooping: SnoopingWords::NONE,
             port_name: (|name| is_word(name) && !name.contains('/'), "ether1"),
             basis: Basis::Untested,
         }

@@ -32,8 +32,8 @@ use serde_json::{Map, Value, json};
 
 use self::reader::{fresh, read, turn};
 use super::{
-    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, PRIORITIES, StormControl, TextFile, Traits, Untagged,
-    is_word, read_only, stands,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, PRIORITIES, SnoopingWords, StormControl, TextFile,
+    Traits, Untagged, is_word, read_only, stands,
 };
 use crate::{Target, names::spelt};
 use switch_model::{
@@ -73,6 +73,7 @@ impl Dialect for Sonic {
             storm_control: StormControl::Lacks,
             lags: Lags::Made,
             lldp: None,
+            snooping: SnoopingWords::NONE,
             port_name: (|name| is_word(name) && !name.contains('/'), "Ethernet0"),
             basis: Basis::Untested,
         }

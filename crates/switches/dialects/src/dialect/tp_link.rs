@@ -16,7 +16,8 @@ use std::io;
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, LagNumber, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, SnoopingWords, StormControl, TextFile, Traits,
+    Untagged,
     commands::{Commands, Entry, give},
     is_numbers, read_only,
 };
@@ -52,6 +53,11 @@ impl Dialect for TpLink {
             storm_control: StormControl::Lacks,
             lags: Lags::Standing,
             lldp: Some(["lldp", "no lldp"]),
+            snooping: SnoopingWords::new(
+                ["ip igmp snooping", "no ip igmp snooping"],
+                Some(["ipv6 mld snooping", "no ipv6 mld snooping"]),
+                &[],
+            ),
             port_name: (|name| is_numbers(name, 3..=3), "1/0/1"),
             basis: Basis::Untested,
         }
@@ -248,6 +254,7 @@ fn line(console: &mut Console<'_>, at: &mut ConfigSection, words: &[&str]) -> Re
             Ok(())
         }
         (ConfigSection::Port, words) => port(console, words),
+        (ConfigSection::Top, words) => console.set_snooping(Target::TpLink, words),
         _ => unknown(words),
     }
 }

@@ -26,10 +26,10 @@ use std::{collections::BTreeSet, io};
 use fabric::{Admin, Basis, FloodKind, FloodSet, FlowControlMode, Lldp, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, PRIORITIES, StormControl, TextFile, Traits,
-    Untagged, absent, are_apart,
+    Ability, Dialect, FileErrors, Folder, Full, Lags, Learns, Output, PRIORITIES, SnoopingWords, StormControl,
+    TextFile, Traits, Untagged, absent, are_apart,
     commands::{Commands, Entry, give},
-    is_word, lags, read_only, stands, storm,
+    is_word, lags, read_only, snooping, stands, storm,
 };
 use crate::{
     Target,
@@ -39,7 +39,7 @@ use crate::{
 };
 use fabric::SpanningTree;
 use switch_model::{
-    LagMembership, PortConfig, Slot, SwitchConfig,
+    LagMembership, PortConfig, Slot, Snooping, SwitchConfig,
     change::{Change, PortChange},
 };
 
@@ -78,6 +78,14 @@ impl Dialect for Trunk {
             },
             lags: Lags::Made,
             lldp: Some(["lldp run", "no lldp run"]),
+            snooping: SnoopingWords::new(
+                ["ip igmp snooping", "no ip igmp snooping"],
+                Some(match self {
+                    Self::Eos => ["mld snooping\n exit", "no mld snooping"],
+                    Self::Ios => ["ipv6 mld snooping", "no ipv6 mld snooping"],
+                }),
+                &[Snooping::Igmp],
+            ),
             port_name: (is_word, "Ethernet1"),
             basis: Basis::Untested,
         }
@@ -486,6 +494,10 @@ impl<'a> Reader<'a> {
                     self.class_of[priority] = FACTORY_CLASSES[priority];
                     Ok(())
                 })
+            }
+            words if snooping::said(self.language.target(), words).is_some() => {
+                self.here = None;
+                snooping::tell(self.language.target(), words, &mut self.config.snooping)
             }
             words => {
                 let off = match (self.language, words) {

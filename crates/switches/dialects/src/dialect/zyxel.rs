@@ -17,8 +17,8 @@ use std::{collections::BTreeSet, io};
 use fabric::{Admin, Basis, FloodSet, FlowControlMode, VlanId, VlanSet};
 
 use super::{
-    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, StormControl, TextFile, Traits, Untagged, is_numbers,
-    read_only,
+    Ability, Dialect, FileErrors, Full, Lags, Learns, Output, SnoopingWords, StormControl, TextFile, Traits, Untagged,
+    is_numbers, read_only,
 };
 use crate::{
     Target,
@@ -45,6 +45,7 @@ impl Dialect for Zyxel {
             storm_control: StormControl::Lacks,
             lags: Lags::Lacks,
             lldp: None,
+            snooping: SnoopingWords::NONE,
             port_name: (|name| is_numbers(name, 1..=1), "1"),
             basis: Basis::Untested,
         }

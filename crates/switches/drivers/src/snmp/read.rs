@@ -182,7 +182,9 @@ impl<L: Link> Device<L> {
         self.read_lags(&mut ports)?;
         let entries = self.read_entries(&slots)?;
         let spanning_tree = if governed { SpanningTree::On } else { SpanningTree::Off };
-        Ok((SwitchConfig { ports, vlans, entries, spanning_tree, lldp: None }, mark))
+        // Neither LLDP nor snooping is among what is asked for.
+        let snooping = BTreeSet::new();
+        Ok((SwitchConfig { ports, vlans, entries, spanning_tree, lldp: None, snooping }, mark))
     }
 
     /// Reads which ports are members of LAGs, if there are any. A LAG has the flow control of its members where it has none of its own.

@@ -82,6 +82,8 @@ const COMWARE_ASKS: &[Question] = &[
     Question { command: "stp", asks: CONTINUES, unless: &[] },
     Question { command: "undo stp", asks: CONTINUES, unless: &[] },
     Question { command: "port link-type hybrid", asks: CONTINUES, unless: &[] },
+    Question { command: "undo igmp-snooping", asks: CONTINUES, unless: &[] },
+    Question { command: "undo mld-snooping", asks: CONTINUES, unless: &[] },
 ];
 const ROS_ASKS: &[Question] = &[
     Question { command: "copy running-config startup-config", asks: &["overwrite"], unless: &[] },

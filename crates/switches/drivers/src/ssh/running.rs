@@ -242,7 +242,9 @@ fn understand(
     while read_len < READ_LEN_MAX {
         let text = shown.lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n");
         read_len += text.len();
-        let start = language.target.factory(shown.ports.clone());
+        let mut start = language.target.factory(shown.ports.clone());
+        // What it does not show of snooping, nobody knows: some models have it on from the factory.
+        start.snooping.clear();
         let file = [TextFile { name: "", text: &text }];
         let errors = match read_back(language.target, &file, start) {
             Ok(config) => return Ok(config),

@@ -55,6 +55,9 @@ pub struct StateRecord {
     /// Left out where the switch does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lldp: Option<Switched>,
+    /// Left out where none is on, or the switch does not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    snooping: Vec<String>,
     vlans: String,
     ports: Vec<Port>,
     entries: BTreeMap<u16, BTreeMap<String, String>>,
@@ -171,6 +174,7 @@ impl StateRecord {
         Self {
             spanning_tree: switched(config.spanning_tree == SpanningTree::On),
             lldp: config.lldp.map(|lldp| switched(lldp == Lldp::On)),
+            snooping: config.snooping.iter().map(|snooping| snooping.name().to_owned()).collect(),
             vlans: ranges(&config.vlans),
             ports: config.ports.iter().map(port).collect(),
             entries,
@@ -245,7 +249,9 @@ impl StateRecord {
         }
         let spanning_tree = if self.spanning_tree == Switched::On { SpanningTree::On } else { SpanningTree::Off };
         let lldp = self.lldp.map(|lldp| if lldp == Switched::On { Lldp::On } else { Lldp::Off });
-        Ok(SwitchConfig { ports, vlans: parse_ranges(&self.vlans)?, entries, spanning_tree, lldp })
+        let snooping = self.snooping.iter().map(|name| name.parse().map_err(FormatError::Content));
+        let snooping = snooping.collect::<Result<_, _>>()?;
+        Ok(SwitchConfig { ports, vlans: parse_ranges(&self.vlans)?, entries, spanning_tree, lldp, snooping })
     }
 }
 
@@ -291,6 +297,7 @@ fn parse_ranges(text: &str) -> Result<VlanSet, FormatError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Snooping;
 
     fn observed() -> Observed {
         let mut state = SwitchConfig::blank(["p1".to_owned(), "p2".to_owned()]);
@@ -301,6 +308,7 @@ mod tests {
         state.ports[1].tagged = [2, 3, 4, 9].into_iter().map(vlan).collect();
         state.ports[1].flow_control = FlowControlMode::Pfc { lanes: 4 };
         state.ports[1].mtu_bytes = Some(9216);
+        state.snooping.insert(Snooping::Igmp);
         state.entries.insert((vlan(2), Mac::new([2, 0, 0, 0, 0, 1])), Slot::new(1));
         Observed { switch: "sw1".to_owned(), taken_at: Some(1_795_459_200), mark: Some("esp-1-0-0".to_owned()), state }
     }
@@ -322,6 +330,7 @@ mod tests {
         check("\"2-4,9\"", "\"9-2\"", "ends before it begins");
         check("\"2-4,9\"", "\"2-5000\"", "5000");
         check("\"pvid\": 3", "\"pvid\": 0", "0");
+        check("\"igmp\"", "\"icmp\"", "neither igmp nor mld");
         check(": \"p2\"\n", ": \"p7\"\n", "no port");
         check("\"version\": 1", "\"version\": 9", "newer");
         check("espalier-observed", "something", "is not");

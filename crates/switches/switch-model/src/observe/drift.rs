@@ -2,7 +2,7 @@
 
 use fabric::{Admin, FloodKind, FloodSet, FlowControlMode, Lldp, Mac, VlanId, VlanSet};
 
-use crate::{Entries, LagMembership, PortLearning, Slot, StormLimits, SwitchConfig};
+use crate::{Entries, LagMembership, PortLearning, Slot, Snooping, StormLimits, SwitchConfig};
 use fabric::{IngressFilter, SpanningTree};
 
 /// One difference. Ports are positions in both states.
@@ -74,6 +74,16 @@ pub enum Drift {
     Lldp {
         /// How it was found.
         found: Lldp,
+    },
+    /// Snooping is on.
+    Snooping {
+        /// Which.
+        found: Snooping,
+    },
+    /// Snooping is off that was on before: no plan wants any.
+    NoSnooping {
+        /// Which.
+        wanted: Snooping,
     },
     /// A port is not in VLANs that it should be in.
     Missing {
@@ -154,6 +164,8 @@ pub fn drift(found: &SwitchConfig, wanted: &SwitchConfig) -> Vec<Drift> {
     if found.lldp.is_some_and(|lldp| wanted.lldp.is_some_and(|wanted| wanted != lldp)) {
         drifts.extend(found.lldp.map(|found| Drift::Lldp { found }));
     }
+    drifts.extend(found.snooping.difference(&wanted.snooping).map(|found| Drift::Snooping { found: *found }));
+    drifts.extend(wanted.snooping.difference(&found.snooping).map(|wanted| Drift::NoSnooping { wanted: *wanted }));
     let without = |one: &VlanSet, other: &VlanSet| -> VlanSet { one.iter().filter(|v| !other.contains(*v)).collect() };
     let some = |vlans: VlanSet, make: &dyn Fn(VlanSet) -> Drift| (!vlans.is_empty()).then(|| make(vlans));
     drifts.extend(some(without(&wanted.vlans, &found.vlans), &Drift::NoVlan));
@@ -268,6 +280,8 @@ impl Drift {
                 "LLDP is off, so nobody can tell which cable is plugged in where".to_owned()
             }
             Self::Lldp { found: Lldp::On } => "LLDP is on".to_owned(),
+            Self::NoSnooping { wanted } => format!("{wanted} is off"),
+            Self::Snooping { found } => format!("{found} is on, so {}", found.harm()),
             Self::Missing { port, vlans } => format!("port {} is not a member of {}", name(port), vlan_words(vlans)),
             Self::Extra { port, vlans } => {
                 format!("port {} is a member of {}, against the plan", name(port), vlan_words(vlans))
@@ -353,7 +367,7 @@ mod tests {
     #[test]
     fn every_difference_has_its_sentence_and_no_other() {
         type Spoil = fn(&mut SwitchConfig);
-        let cases: [(Spoil, &str); 18] = [
+        let cases: [(Spoil, &str); 20] = [
             (|c| c.spanning_tree = SpanningTree::On, "spanning tree is on"),
             (|c| c.ports[1].admin = Admin::Down, "port p2 is administratively down"),
             (|c| c.ports[0].pvid = Some(vlan(3)), "port p1 has PVID 3 instead of 2"),
@@ -373,6 +387,8 @@ mod tests {
             ),
             (|c| c.ports[1].lag = LagMembership::Of(Slot::new(0)), "port p2 is a member of p1 instead of none"),
             (|c| c.lldp = Some(Lldp::Off), "LLDP is off, so nobody can tell which cable is plugged in where"),
+            (|c| _ = c.snooping.insert(Snooping::Igmp), "IGMP snooping is on, so IPv4 multicasts reach only"),
+            (|c| _ = c.snooping.insert(Snooping::Mld), "MLD snooping is on, so IPv6 multicasts, and so neighbour"),
             (|c| _ = c.ports[1].tagged.remove(vlan(3)), "port p2 is not a member of VLAN 3"),
             (|c| _ = c.ports[1].untagged.insert(vlan(9)), "port p2 is a member of VLAN 9, against the plan"),
             (

@@ -1,5 +1,5 @@
 use super::{super::language::language, *};
-use switch_model::Slot;
+use switch_model::{Slot, Snooping};
 
 fn read(target: Target, text: &str, ports: &[&str]) -> Result<Running, String> {
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -278,6 +278,35 @@ fn what_is_no_business_of_ours_is_skipped_wherever_it_stands() {
                 assert_eq!(whole, [10, 20], "{}: {block:?}", sample.target);
             }
         }
+    }
+}
+
+/// Snooping counts that it shows, wherever it stands; on and off of one VLAN is skipped, since it needs the global command.
+#[test]
+fn snooping_that_is_on_is_seen() {
+    for sample in &SAMPLES {
+        let (igmp, mld, of_a_vlan) = match sample.target {
+            Target::Comware7 | Target::Comware5 => {
+                (" igmp-snooping\n#\n", " mld-snooping\n#\n", "vlan 30\n igmp-snooping enable\n#\n")
+            }
+            Target::Huawei => {
+                ("igmp-snooping enable\n#\n", "mld-snooping enable\n#\n", "vlan 30\n igmp-snooping enable\n#\n")
+            }
+            Target::Fastpath => {
+                ("configure\nset igmp\nexit\n", "configure\nset mld\nexit\n", "vlan database\nset igmp 30\nexit\n")
+            }
+            _ => ("ip igmp snooping\n!\n", "ipv6 mld snooping\n!\n", "ip igmp snooping vlan 30\n!\n"),
+        };
+        let seen = |before: &str, after: &str| -> Vec<Snooping> {
+            let running = is_read(sample, before, after).unwrap_or_else(|error| panic!("{}: {error}", sample.target));
+            running.config.snooping.into_iter().collect()
+        };
+        assert_eq!(seen("", ""), [], "{}", sample.target);
+        for (before, after) in [(igmp, ""), ("", igmp)] {
+            assert_eq!(seen(before, after), [Snooping::Igmp], "{}", sample.target);
+        }
+        assert_eq!(seen(mld, igmp), Snooping::ALL, "{}", sample.target);
+        assert_eq!(seen("", of_a_vlan), [], "{}", sample.target);
     }
 }
 
