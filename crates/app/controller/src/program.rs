@@ -131,7 +131,10 @@ mod tests {
         assert_eq!(run("yes >&2 | head -c 1000000 >&2", ""), Ok(()));
         for (script, expected) in [
             ("exit 3", "/bin/sh: exit status: 3"),
-            ("echo one >&2; echo h3 does not answer >&2; echo >&2; exit 4", "/bin/sh: exit status: 4: h3 does not answer"),
+            (
+                "echo one >&2; echo h3 does not answer >&2; echo >&2; exit 4",
+                "/bin/sh: exit status: 4: h3 does not answer",
+            ),
             ("kill -9 $$", "/bin/sh: signal: 9 (SIGKILL)"),
         ] {
             assert_eq!(run(script, &long).expect_err(script).to_string(), expected);

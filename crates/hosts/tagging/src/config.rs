@@ -346,9 +346,10 @@ impl Reader {
             [mac, ..] if is_address(mac) => {
                 Err("a host is written as: ADDRESS VLANS PRIORITY, and its switch if paths are watched".to_owned())
             }
-            [word, ..] => {
-                Err(format!("{} is neither an address nor one of mode, spread, failover, vlans, class, group, pair", shown(word)))
-            }
+            [word, ..] => Err(format!(
+                "{} is neither an address nor one of mode, spread, failover, vlans, class, group, pair",
+                shown(word)
+            )),
         }
     }
 

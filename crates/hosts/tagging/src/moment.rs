@@ -18,10 +18,10 @@ use crate::{
 /// VLAN for broadcasts; others send nothing yet. Where all frames of each host take one VLAN, it has a line for each host, else one
 /// for each pair. Cost: O(hosts), and by pairs O(hosts² · log hosts).
 pub fn config(topology: &Topology, devices: &[DeviceIntent], tables: &[HostTable], failover: Failover) -> Config {
-    let listed: Vec<(HostId, &HostTable, VlanId)> = (topology.host_ids().zip(tables))
-        .filter_map(|(host, table)| Some((host, table, table.broadcast?)))
-        .collect();
-    let by_source = listed.iter().all(|(_, table, _)| table.unicast.windows(2).all(|runs| runs[0].choice == runs[1].choice));
+    let listed: Vec<(HostId, &HostTable, VlanId)> =
+        (topology.host_ids().zip(tables)).filter_map(|(host, table)| Some((host, table, table.broadcast?))).collect();
+    let by_source =
+        listed.iter().all(|(_, table, _)| table.unicast.windows(2).all(|runs| runs[0].choice == runs[1].choice));
     let mode = if by_source { Mode::Source } else { Mode::Pair };
     let (mut hosts, mut groups, mut pairs) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for &(host, table, broadcast) in &listed {

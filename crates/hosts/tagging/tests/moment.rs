@@ -72,7 +72,11 @@ fn hosts_are_told_what_every_step_says() {
 fn a_host_that_joins_is_listed_once_it_sends() {
     let before = planned(Tagging::Source, FlowControl::None, 1, 2);
     let mut joined = fabric::format::native::write_native(&before.topology);
-    joined = joined.replacen("hosts:\n", &format!("hosts:\n  new: {{mac: \"{}\", port: \"s0-0:new\"}}\n", Mac::local(999)), 1);
+    joined = joined.replacen(
+        "hosts:\n",
+        &format!("hosts:\n  new: {{mac: \"{}\", port: \"s0-0:new\"}}\n", Mac::local(999)),
+        1,
+    );
     let topology = fabric::format::native::parse_native("joined.yaml", &joined).expect("a topology");
     let after = plan_with(&topology, &before.policy, Some(&before), &mut StepLimit::new(2)).expect("it plans");
     let transition = steps(&before, &after).expect("room for both");

@@ -9,8 +9,8 @@
 //! and so do those of a host whose addresses are others now.
 
 use fabric::{
-    Attachment, DeviceIntent, FdbEntry, FdbRun, HostId, HostRun, HostTable, HostTagging, Learning, Models, Plan, PortIntent,
-    PortRole, Relation, SwitchSpec, Topology, TopologyBuilder,
+    Attachment, DeviceIntent, FdbEntry, FdbRun, HostId, HostRun, HostTable, HostTagging, Learning, Models, Plan,
+    PortIntent, PortRole, Relation, SwitchSpec, Topology, TopologyBuilder,
 };
 
 use super::{FabricState, table};

@@ -210,7 +210,8 @@ fn judge_steps(transition: &Transition, rng: &mut Rng, tally: &mut Tally, what: 
             assert!(now.report.findings().is_empty(), "{at}\n{}", now.report);
             let cut: Vec<_> = now.lost.iter().filter(|pair| start.lost.binary_search(pair).is_err()).copied().collect();
             assert!(cut.is_empty(), "{at}\ncuts off {}", pairs(&transition.topology, &cut));
-            let in_vain: Vec<_> = now.lost_in.iter().filter(|lost| start.lost_in.binary_search(lost).is_err()).collect();
+            let in_vain: Vec<_> =
+                now.lost_in.iter().filter(|lost| start.lost_in.binary_search(lost).is_err()).collect();
             assert!(in_vain.is_empty(), "{at}\nfurther VLANs lose frames: {in_vain:?}");
             let deaf: Vec<_> =
                 now.unheard.iter().filter(|pair| start.unheard.binary_search(pair).is_err()).copied().collect();

@@ -75,7 +75,9 @@ pub fn check_state(live: &Live<'_>) -> LiveCheck {
         }
         for &destination in live.judged.iter().filter(|host| **host != source) {
             let assigned = live.tag(source, Receiver::Host(destination));
-            if assigned.is_none_or(|tag| follow(&state, live, (source, destination), tag, &mut findings) == Arrival::Lost) {
+            if assigned
+                .is_none_or(|tag| follow(&state, live, (source, destination), tag, &mut findings) == Arrival::Lost)
+            {
                 lost.push((source, destination));
             }
             for &vlan in live.paths(source, destination).iter().filter(|vlan| assigned != Some(Some(**vlan))) {

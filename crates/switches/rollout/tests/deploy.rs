@@ -17,8 +17,8 @@ use fabric::{
     TopologyBuilder, VlanId, rng::Rng,
 };
 use rollout::deploy::{
-    Cables, Deployment, DeploymentSpec, Journal, LiveStage, Management, ManagementForm, Outcome, Precedence, Reason, Reply,
-    SwitchRequest, Watch, Way,
+    Cables, Deployment, DeploymentSpec, Journal, LiveStage, Management, ManagementForm, Outcome, Precedence, Reason,
+    Reply, SwitchRequest, Watch, Way,
 };
 use switch_model::{
     PortConfig, PortLearning, Slot, SwitchConfig, align,
@@ -1587,7 +1587,8 @@ impl World {
             // Whoever resumes tells hosts again what they may hold already.
             let near = state.max(before).max(1) - 1..=state.max(before);
             let held: Vec<&SwitchConfig> = self.switches.iter().map(|switch| &switch.running).collect();
-            let is_between = |at: usize| hosts.between.get(at).is_some_and(|configs| configs.iter().eq(held.iter().copied()));
+            let is_between =
+                |at: usize| hosts.between.get(at).is_some_and(|configs| configs.iter().eq(held.iter().copied()));
             assert!(near.clone().any(is_between), "switches are elsewhere than between two stages");
         }
         hosts.asked += 1;

@@ -60,8 +60,10 @@ impl HostsState {
     /// [`Reason::Hosts`] or [`Reason::Interrupted`].
     pub(super) fn hand_out(&self, program: &[String], token: &CancellationToken) -> Result<(), Reason> {
         let folder = Folder::new().map_err(|error| Reason::Hosts(format!("a file for them: {error}")))?;
-        let (option, file) = self.write(&folder.0).map_err(|error| Reason::Hosts(format!("a file for them: {error}")))?;
-        let words: Vec<String> = program.iter().cloned().chain([option.to_owned(), file.display().to_string()]).collect();
+        let (option, file) =
+            self.write(&folder.0).map_err(|error| Reason::Hosts(format!("a file for them: {error}")))?;
+        let words: Vec<String> =
+            program.iter().cloned().chain([option.to_owned(), file.display().to_string()]).collect();
         run_program(&words, "", PROGRAM_MAX, &|| token.is_cancelled()).map_err(|fault| match fault {
             ProgramFault::Stopped(_) => {
                 token.take();

@@ -104,8 +104,11 @@ impl Route {
             pairs.map(|((switch, _), to)| (switch, to.clone())).collect()
         };
         let mut first = differing(&start, &begun);
-        first.extend(topology.switch_ids().zip(&begun).filter(|(switch, _)| joins(switch)).map(|(s, blank)| (s, blank.clone())));
-        let start = topology.switch_ids().zip(start).map(|(switch, config)| (!joins(&switch)).then_some(config)).collect();
+        first.extend(
+            topology.switch_ids().zip(&begun).filter(|(switch, _)| joins(switch)).map(|(s, blank)| (s, blank.clone())),
+        );
+        let start =
+            topology.switch_ids().zip(start).map(|(switch, config)| (!joins(&switch)).then_some(config)).collect();
         let (mut state, mut stages) = (transition.start, vec![LiveStage::Switches(first)]);
         let mut hosts = Vec::new();
         for step in &transition.steps {

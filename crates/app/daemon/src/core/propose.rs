@@ -88,7 +88,9 @@ fn hitless_steps(held: &Plan, next: &Plan, host_tables: HostTables) -> Result<us
     let is_of_host = |part: &Part| matches!(part, Part::Host(..));
     let hosts_change = transition.steps.iter().flat_map(|step| &step.parts).any(is_of_host);
     if hosts_change && host_tables == HostTables::ByHand {
-        return Err("hosts tag their own frames, and no hosts_program hands them new tables between two steps".to_owned());
+        return Err(
+            "hosts tag their own frames, and no hosts_program hands them new tables between two steps".to_owned()
+        );
     }
     Ok(transition.steps.len())
 }

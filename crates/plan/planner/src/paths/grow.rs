@@ -45,6 +45,9 @@ pub(super) fn grow(topology: &Topology, order: &ChannelOrder, confined: &Confine
     trees
 }
 
+/// A channel that may come next, by its distance, then at random.
+type Candidate = Reverse<(Length, u64, ChannelId)>;
+
 /// The most cables that join the same two switches, as far as a pair can use them.
 fn most_parallel(topology: &Topology) -> usize {
     let mut parallel: BTreeMap<[SwitchId; 2], usize> = BTreeMap::new();
@@ -66,13 +69,13 @@ fn grown(
 ) -> Vec<LinkId> {
     let mut reached = vec![false; topology.switches().len()];
     reached[root.index()] = true;
-    // By distance, then at random: the channel in the direction of frames.
-    let mut heap: BinaryHeap<Reverse<(Length, u64, ChannelId)>> = BinaryHeap::new();
+    // Channels in the direction of frames.
+    let mut heap: BinaryHeap<Candidate> = BinaryHeap::new();
     let mut links = Vec::new();
     let mut at = Some((root, None::<ChannelId>, 0.0));
     loop {
         if let Some((switch, nearer, distance)) = at {
-            let mut found: Vec<(SwitchId, Reverse<(Length, u64, ChannelId)>)> = Vec::new();
+            let mut found: Vec<(SwitchId, Candidate)> = Vec::new();
             for (outward, next) in topology.neighbours(switch) {
                 let channel = match direction {
                     Direction::Outward => outward,

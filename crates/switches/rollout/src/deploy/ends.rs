@@ -77,7 +77,9 @@ impl Deployment {
     /// Whether the journal is of another change under traffic than this one, which must go on where its own stages have led.
     fn is_other_change(&self) -> bool {
         let (Way::Live { start, .. }, Some(journal)) = (&self.order.way, &self.order.resume) else { return false };
-        let begins_there = || start.iter().zip(&self.backup).all(|(start, backup)| start.as_ref().is_none_or(|start| *start == **backup));
+        let begins_there = || {
+            start.iter().zip(&self.backup).all(|(start, backup)| start.as_ref().is_none_or(|start| *start == **backup))
+        };
         journal.stages_done.is_none() || journal.mark.digest != self.order.digest || !begins_there()
     }
 
