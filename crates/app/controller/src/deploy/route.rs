@@ -16,9 +16,6 @@ use crate::{
     goals::{free_vlan, vlans_of},
 };
 
-const NO_HOSTS_PROGRAM: &str = "hosts tag their frames in these plans and change their tables between two steps: name the program that \
-     hands tables to hosts (--hosts-program), or deploy without --since";
-
 /// Where the switches are to get, and how.
 #[derive(Clone, Debug)]
 pub struct Route {
@@ -132,7 +129,11 @@ impl Route {
             stages.push(LiveStage::Hosts(hosts.len()));
             hosts.push(HostsState::plan(request.plan));
             if request.hosts_program.is_empty() {
-                return Err(Error::Request(NO_HOSTS_PROGRAM.to_owned()));
+                return Err(Error::Request(
+                    "hosts tag their frames in these plans and change their tables between two steps: name the program that \
+                     hands tables to hosts (--hosts-program), or deploy without --since"
+                        .to_owned(),
+                ));
             }
         }
         stages.push(LiveStage::Switches(differing(&ended, &goals)));
