@@ -128,7 +128,7 @@ mod tests {
         let run = |script: &str, input: &str| run_program(&shell(script), input, Duration::from_secs(20), &|| false);
         assert_eq!(run("grep -q x", "x"), Ok(()));
         assert_eq!(run("true", &long), Ok(()));
-        assert_eq!(run("yes >&2 | head -c 1000000 >&2", ""), Ok(()));
+        assert_eq!(run("yes | head -c 1000000 >&2", ""), Ok(()));
         for (script, expected) in [
             ("exit 3", "/bin/sh: exit status: 3"),
             (

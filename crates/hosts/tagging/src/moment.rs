@@ -14,18 +14,21 @@ use crate::{
     table::{Classes, Spread},
 };
 
+/// A host that sends, its table, and the VLAN of its broadcasts.
+type Listed<'a> = (HostId, &'a HostTable, VlanId);
+
 /// The configuration of hosts with these tables, `tables[host]`, while switches hold `devices[switch]`. It lists the hosts that have a
-/// VLAN for broadcasts; others send nothing yet. Where all frames of each host take one VLAN, it has a line for each host, else one
-/// for each pair. Cost: O(hosts), and by pairs O(hosts² · log hosts).
+/// VLAN for broadcasts; others send nothing yet. Where senders or receivers alone decide the VLAN, it has a line for each host, else one
+/// for each pair. Cost: O(hosts² · log hosts).
 pub fn config(topology: &Topology, devices: &[DeviceIntent], tables: &[HostTable], failover: Failover) -> Config {
-    let listed: Vec<(HostId, &HostTable, VlanId)> =
+    let listed: Vec<Listed<'_>> =
         (topology.host_ids().zip(tables)).filter_map(|(host, table)| Some((host, table, table.broadcast?))).collect();
-    let by_source =
-        listed.iter().all(|(_, table, _)| table.unicast.windows(2).all(|runs| runs[0].choice == runs[1].choice));
-    let mode = if by_source { Mode::Source } else { Mode::Pair };
+    let by_sender = by_sender(&listed).map(|vlans| (Mode::Source, vlans));
+    let by_host = by_sender.or_else(|| by_receiver(&listed).map(|vlans| (Mode::Destination, vlans)));
+    let (mode, own) = by_host.unwrap_or_else(|| (Mode::Pair, BTreeMap::new()));
     let (mut hosts, mut groups, mut pairs) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for &(host, table, broadcast) in &listed {
-        let own = if by_source { table.unicast.first().map_or(broadcast, |run| run.choice) } else { broadcast };
+        let own = own.get(&host).copied().unwrap_or(broadcast);
         let switch = Some(topology.switch(topology.switch_of(host)).name.clone());
         for mac in topology.host(host).macs() {
             hosts.insert(mac, HostLine { vlans: vec![own], priority: 0, switch: switch.clone() });
@@ -33,7 +36,7 @@ pub fn config(topology: &Topology, devices: &[DeviceIntent], tables: &[HostTable
                 groups.insert(mac, broadcast);
             }
         }
-        if !by_source {
+        if mode == Mode::Pair {
             let receivers = listed.iter().filter_map(|(to, ..)| Some((*to, table.vlan_to(*to)?)));
             let each = receivers.flat_map(|(to, vlan)| topology.host(to).macs().map(move |mac| (mac, vlan)));
             let each: Vec<(Mac, VlanId)> = each.collect();
@@ -45,6 +48,29 @@ pub fn config(topology: &Topology, devices: &[DeviceIntent], tables: &[HostTable
     let vlans: VlanSet = listed.iter().flat_map(|(_, table, _)| table.receives.iter()).collect();
     let classes = classes(devices, &vlans);
     Config { mode, spread: Spread::First, failover, hosts, pairs, groups, vlans, classes }
+}
+
+/// The VLAN of each sender, if all its frames for single hosts take the same one.
+fn by_sender(listed: &[Listed<'_>]) -> Option<BTreeMap<HostId, VlanId>> {
+    let one = |(host, table, broadcast): &Listed<'_>| {
+        let vlan = table.unicast.first().map_or(*broadcast, |run| run.choice);
+        table.unicast.iter().all(|run| run.choice == vlan).then_some((*host, vlan))
+    };
+    listed.iter().map(one).collect()
+}
+
+/// The VLAN of each receiver, if all its senders use the same one.
+fn by_receiver(listed: &[Listed<'_>]) -> Option<BTreeMap<HostId, VlanId>> {
+    let mut vlans = BTreeMap::new();
+    for (from, table, _) in listed {
+        for (to, ..) in listed.iter().filter(|(to, ..)| to != from) {
+            let vlan = table.vlan_to(*to)?;
+            if *vlans.entry(*to).or_insert(vlan) != vlan {
+                return None;
+            }
+        }
+    }
+    Some(vlans)
 }
 
 /// The class of each VLAN that is not in class 0, as switches have it.

@@ -1,5 +1,7 @@
 //! What hosts are told between two steps of a hitless change says what the steps say.
 
+use std::collections::BTreeMap;
+
 use fabric::{
     FlowControl, Mac, Plan, Policy, Tagging, Topology, VlanId, VlanPool,
     generate::{Kind, Options, generate},
@@ -49,7 +51,7 @@ fn judge(transition: &Transition, state: &FabricState, failover: Failover) -> Co
 
 #[test]
 fn hosts_are_told_what_every_step_says() {
-    let (mut told, mut by_pair) = (0, 0);
+    let mut told = BTreeMap::new();
     for tagging in [Tagging::Source, Tagging::Destination, Tagging::SourceDestination, Tagging::Pair] {
         for (flow_control, paths_max) in [(FlowControl::None, 3), (FlowControl::Pause, 1), (FlowControl::Pfc(2), 1)] {
             let [before, after] = [2, 1000].map(|first| planned(tagging, flow_control, paths_max, first));
@@ -59,13 +61,20 @@ fn hosts_are_told_what_every_step_says() {
                 step.parts.iter().for_each(|part| apply(part, &mut state));
                 if [StepKind::Ready, StepKind::Flip].contains(&step.kind) {
                     let config = judge(&transition, &state, Failover::None);
-                    told += 1;
-                    by_pair += usize::from(config.mode == Mode::Pair);
+                    *told.entry((tagging.to_string(), config.mode.word())).or_insert(0) += 1;
                 }
             }
         }
     }
-    assert!(told >= 24 && by_pair > 0 && by_pair < told, "{told} {by_pair}");
+    let modes = |tagging: Tagging| -> Vec<&str> {
+        told.keys().filter(|(of, _)| *of == tagging.to_string()).map(|(_, mode)| *mode).collect()
+    };
+    assert_eq!(modes(Tagging::Source), [Mode::Source.word()], "{told:?}");
+    assert_eq!(modes(Tagging::Destination), [Mode::Destination.word()], "{told:?}");
+    assert!(
+        modes(Tagging::SourceDestination).contains(&Mode::Pair.word()) && told.values().sum::<usize>() >= 24,
+        "{told:?}"
+    );
 }
 
 #[test]

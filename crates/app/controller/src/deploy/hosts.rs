@@ -15,13 +15,17 @@ use std::{
     time::Duration,
 };
 
-use fabric::{FlowControl, Plan, format::plan::write_plan};
+use fabric::{FlowControl, Plan, Topology, format::plan::write_plan};
 use rollout::deploy::Reason;
-use tagging::{Config, config::Failover, moment};
+use tagging::{
+    Config,
+    config::{Failover, PAIRS_MAX},
+    moment,
+};
 use transition::FabricState;
 
 use crate::{
-    CancellationToken,
+    CancellationToken, Error,
     number::fresh_number,
     program::{ProgramFault, run_program},
 };
@@ -45,13 +49,24 @@ impl HostsState {
 
     /// The state of hosts on the way to a plan. Where full buffers wait, frames stay in their VLANs even if a path fails: other VLANs are
     /// proven free of deadlock by one plan alone.
-    pub(super) fn between(topology: &fabric::Topology, state: &FabricState, next: &Plan) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Request`], if a configuration cannot list so many pairs.
+    pub(super) fn between(topology: &Topology, state: &FabricState, next: &Plan) -> Result<Self, Error> {
         let failover = match next.policy.flow_control {
             FlowControl::None => Failover::Any,
             FlowControl::Pause | FlowControl::Pfc(_) => Failover::None,
         };
         let tables = state.tables.as_deref().unwrap_or_default();
-        Self::Moment(moment::config(topology, &state.devices, tables, failover))
+        let config = moment::config(topology, &state.devices, tables, failover);
+        if config.pairs.len() > PAIRS_MAX {
+            return Err(Error::Request(format!(
+                "hosts change their tables in {} pairs, and their configuration lists at most {PAIRS_MAX}; deploy without \
+                 --since, or plan both with --tagging source",
+                config.pairs.len()
+            )));
+        }
+        Ok(Self::Moment(config))
     }
 
     /// Has the program hand it out.

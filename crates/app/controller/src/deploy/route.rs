@@ -122,7 +122,7 @@ impl Route {
                     hosts.push(HostsState::plan(old));
                 }
                 stages.push(LiveStage::Hosts(hosts.len()));
-                hosts.push(HostsState::between(&topology, &state, request.plan));
+                hosts.push(HostsState::between(&topology, &state, request.plan)?);
             }
         }
         if !hosts.is_empty() {
