@@ -3,12 +3,12 @@
 //! ```text
 //!  one text for all hosts ── Config ──┐
 //!  a plan ─────────────────── plan ───┼─▶ TaggingTable
-//!  a step between two plans ─ moment ─┘
+//!  a step between two plans ─ interim ┘
 //! ```
 //! Nothing here touches the host: the crate `tagger` attaches tables to network devices.
 
 pub mod config;
-pub mod moment;
+pub mod interim;
 pub mod plan;
 pub mod table;
 

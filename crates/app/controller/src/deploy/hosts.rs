@@ -20,7 +20,7 @@ use rollout::deploy::Reason;
 use tagging::{
     Config,
     config::{Failover, PAIRS_MAX},
-    moment,
+    interim,
 };
 use transition::FabricState;
 
@@ -39,7 +39,7 @@ pub enum HostsState {
     /// A plan.
     Plan(Arc<Plan>),
     /// What they share between two steps.
-    Moment(Config),
+    Interim(Config),
 }
 
 impl HostsState {
@@ -58,7 +58,7 @@ impl HostsState {
             FlowControl::Pause | FlowControl::Pfc(_) => Failover::None,
         };
         let tables = state.tables.as_deref().unwrap_or_default();
-        let config = moment::config(topology, &state.devices, tables, failover);
+        let config = interim::config(topology, &state.devices, tables, failover);
         if config.pairs.len() > PAIRS_MAX {
             return Err(Error::Request(format!(
                 "hosts change their tables in {} pairs, and their configuration lists at most {PAIRS_MAX}; deploy without \
@@ -66,7 +66,7 @@ impl HostsState {
                 config.pairs.len()
             )));
         }
-        Ok(Self::Moment(config))
+        Ok(Self::Interim(config))
     }
 
     /// Has the program hand it out.
@@ -74,9 +74,9 @@ impl HostsState {
     /// # Errors
     /// [`Reason::Hosts`] or [`Reason::Interrupted`].
     pub(super) fn hand_out(&self, program: &[String], token: &CancellationToken) -> Result<(), Reason> {
-        let folder = Folder::new().map_err(|error| Reason::Hosts(format!("a file for them: {error}")))?;
-        let (option, file) =
-            self.write(&folder.0).map_err(|error| Reason::Hosts(format!("a file for them: {error}")))?;
+        let written = Folder::new().and_then(|folder| Ok((self.write(&folder.0)?, folder)));
+        let ((option, file), _folder) =
+            written.map_err(|error| Reason::Hosts(format!("the file for them could not be written: {error}")))?;
         let words: Vec<String> =
             program.iter().cloned().chain([option.to_owned(), file.display().to_string()]).collect();
         run_program(&words, "", PROGRAM_MAX, &|| token.is_cancelled()).map_err(|fault| match fault {
@@ -95,7 +95,7 @@ impl HostsState {
                 write_plan(plan, &mut io::BufWriter::new(fs::File::create(&file)?))?;
                 Ok(("--plan", file))
             }
-            Self::Moment(config) => {
+            Self::Interim(config) => {
                 let file = folder.join("tagger.conf");
                 fs::write(&file, config.text())?;
                 Ok(("--config", file))

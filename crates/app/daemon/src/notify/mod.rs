@@ -6,7 +6,6 @@
 //! ```
 //! A delivery is kept before it is tried, so that a restart loses none; after one a notification may arrive twice, with the same id.
 
-mod program;
 mod syslog;
 mod webhook;
 
@@ -18,6 +17,8 @@ use std::{
     thread,
     time::Duration,
 };
+
+use controller::run_program;
 
 use crate::{archive::ArchiveError, config::NotifyConfig, documents::Delivery, manager::Manager};
 
@@ -87,7 +88,9 @@ impl Receiver {
     fn notify(&self, delivery: &Delivery, now_s: u64) -> Result<(), NotDelivered> {
         match &self.transport {
             Transport::Webhook(webhook) => webhook.post(delivery, now_s),
-            Transport::Program(words) => program::run(words, delivery, TRY_MAX),
+            // It reads the delivery from its standard input, and accepts it by exiting with 0 in time.
+            Transport::Program(words) => run_program(words, &delivery.body, TRY_MAX, &|| false)
+                .map_err(|fault| NotDelivered::now(fault.to_string())),
             Transport::Syslog(server) => syslog::send(*server, delivery),
         }
     }

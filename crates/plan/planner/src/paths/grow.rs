@@ -46,7 +46,7 @@ pub(super) fn grow(topology: &Topology, order: &ChannelOrder, confined: &Confine
 }
 
 /// A channel that may come next, by its distance, then at random.
-type Candidate = Reverse<(Length, u64, ChannelId)>;
+type NextChannel = Reverse<(Length, u64, ChannelId)>;
 
 /// The most cables that join the same two switches, as far as a pair can use them.
 fn most_parallel(topology: &Topology) -> usize {
@@ -70,12 +70,12 @@ fn grown(
     let mut reached = vec![false; topology.switches().len()];
     reached[root.index()] = true;
     // Channels in the direction of frames.
-    let mut heap: BinaryHeap<Candidate> = BinaryHeap::new();
+    let mut heap: BinaryHeap<NextChannel> = BinaryHeap::new();
     let mut links = Vec::new();
     let mut at = Some((root, None::<ChannelId>, 0.0));
     loop {
         if let Some((switch, nearer, distance)) = at {
-            let mut found: Vec<(SwitchId, Candidate)> = Vec::new();
+            let mut found: Vec<(SwitchId, NextChannel)> = Vec::new();
             for (outward, next) in topology.neighbours(switch) {
                 let channel = match direction {
                     Direction::Outward => outward,

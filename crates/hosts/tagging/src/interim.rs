@@ -1,4 +1,4 @@
-//! The configuration that hosts share between two steps of a hitless change, when they hold neither plan.
+//! The interim configuration, which hosts share between two steps of a hitless change, when they hold neither plan.
 //!
 //! ```text
 //!   old plan ─ ready ─▶ VLANs of both plans in, assigned ones of the old plan out ─ flip ─▶ … of the new plan out ─ settle ─▶ new plan

@@ -10,7 +10,7 @@ use planner::{StepLimit, plan_with};
 use tagging::{
     Config, Route,
     config::{Failover, Mode},
-    moment,
+    interim,
 };
 use transition::{FabricState, StepKind, Transition, apply, steps};
 
@@ -27,8 +27,8 @@ fn planned(tagging: Tagging, flow_control: FlowControl, paths_max: u32, first: u
 /// Compares each host's table, made from the text, with the state that the steps have led to.
 fn judge(transition: &Transition, state: &FabricState, failover: Failover) -> Config {
     let (topology, tables) = (&transition.topology, state.tables.as_deref().expect("hosts tag"));
-    let made = moment::config(topology, &state.devices, tables, failover);
-    let config = Config::parse("moment", &made.text()).expect("its own text");
+    let made = interim::config(topology, &state.devices, tables, failover);
+    let config = Config::parse("interim", &made.text()).expect("its own text");
     assert_eq!(config, made);
     for from in topology.host_ids() {
         let own = topology.host(from).macs().next().expect("an address");
@@ -94,7 +94,7 @@ fn a_host_that_joins_is_listed_once_it_sends() {
     for step in &transition.steps {
         step.parts.iter().for_each(|part| apply(part, &mut state));
         let tables = state.tables.as_deref().expect("hosts tag");
-        let config = moment::config(&transition.topology, &state.devices, tables, Failover::Any);
+        let config = interim::config(&transition.topology, &state.devices, tables, Failover::Any);
         listed.push((step.kind, config.hosts.contains_key(&Mac::local(999))));
     }
     assert_eq!(listed.first(), Some(&(StepKind::Ready, false)), "{listed:?}");
