@@ -9,7 +9,7 @@ use fabric::{
     rng::Rng,
 };
 use planner::{PlanError, StepLimit, drain, plan_with};
-use transition::{FabricState, StepKind, Transition, apply, steps};
+use transition::{FabricState, StepError, StepKind, Transition, apply, steps};
 use verify::{Live, check_state};
 
 fn generated(kind: &str, words: &[&str], hosts: Option<usize>) -> Topology {
@@ -99,7 +99,7 @@ fn judge_steps(transition: &Transition, rng: &mut Rng, what: &str) -> usize {
 #[test]
 fn every_switch_and_link_can_be_drained_hitless_and_come_back() {
     let mut rng = Rng::new(1);
-    let (mut states, mut refused, mut plans) = (0, 0, 0);
+    let (mut states, mut refused, mut plans, mut may_block) = (0, 0, 0, 0);
     for (number, (name, topology)) in fabrics().into_iter().enumerate() {
         let tagging = [Tagging::Switch, Tagging::Source, Tagging::Destination, Tagging::Pair][number];
         let policy = Policy { tagging, ..Policy::default() };
@@ -115,14 +115,23 @@ fn every_switch_and_link_can_be_drained_hitless_and_come_back() {
             let next = few_steps(&topology, &asked, Some(&before)).expect("it plans");
             judge(&next, &format!("{what}, from a plan"));
             assert_eq!(few_steps(&topology, &asked, Some(&next)).as_ref(), Ok(&next), "{what}: again");
-            states += judge_steps(&steps(&before, &next).expect("there are VLANs to spare"), &mut rng, &what);
+            match steps(&before, &next) {
+                Ok(transition) => states += judge_steps(&transition, &mut rng, &what),
+                Err(StepError::MayBlock { .. }) => may_block += 1,
+                Err(error) => panic!("{what}: {error}"),
+            }
             let back = few_steps(&topology, &policy, Some(&next)).expect("it plans");
             judge(&back, &format!("{what}, back"));
-            states += judge_steps(&steps(&next, &back).expect("there are VLANs to spare"), &mut rng, &what);
+            match steps(&next, &back) {
+                Ok(transition) => states += judge_steps(&transition, &mut rng, &what),
+                Err(StepError::MayBlock { .. }) => may_block += 1,
+                Err(error) => panic!("{what}: {error}"),
+            }
             plans += 3;
         }
     }
-    eprintln!("{plans} plans, {states} states on the way, {refused} refused");
+    eprintln!("{plans} plans, {states} states on the way, {refused} refused, {may_block} ways that may block");
+    assert!(may_block <= plans / 200, "{may_block} of {plans}");
     assert!(plans > 200 && states > 1000 && refused == 0, "{plans} plans, {states} states, {refused} refused");
 }
 

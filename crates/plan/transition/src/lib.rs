@@ -28,6 +28,7 @@
 
 #![forbid(unsafe_code)]
 
+mod deadlock;
 mod difference;
 mod stage;
 mod step;
@@ -37,14 +38,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
     Admin, DeviceIntent, FdbEntry, FdbMode, FdbRun, FloodSet, FlowControlMode, HostId, HostTable, LinkId, Plan, PortId,
-    Relation, StormLimit, SwitchId, Topology, VlanId, VlanSet, is_forest,
+    PortIntent, Relation, StormLimit, SwitchId, Topology, VlanId, VlanSet, is_forest,
 };
 use thiserror::Error;
 
+pub use self::deadlock::Frames;
 pub use self::difference::{
     Difference, EntryCounts, PortDifference, Presence, SettingDifference, SwitchDifference, difference,
 };
-use self::stage::Stage;
+use self::{deadlock::Waits, stage::Stage};
 
 /// What switches and hosts hold at some moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +55,21 @@ pub struct FabricState {
     pub devices: Vec<DeviceIntent>,
     /// `tables[host]`: what hosts put on their frames and accept; none if the switches tag.
     pub tables: Option<Vec<HostTable>>,
+}
+
+impl FabricState {
+    /// What a port is set to.
+    fn port(&self, topology: &Topology, port: PortId) -> &PortIntent {
+        let device = &self.devices[topology.port(port).switch.index()];
+        let at = device.ports.binary_search_by_key(&port, |intent| intent.port).expect("state for every port");
+        &device.ports[at]
+    }
+
+    fn port_mut(&mut self, topology: &Topology, port: PortId) -> &mut PortIntent {
+        let device = &mut self.devices[topology.port(port).switch.index()];
+        let at = device.ports.binary_search_by_key(&port, |intent| intent.port).expect("state for every port");
+        &mut device.ports[at]
+    }
 }
 
 /// The way from one plan to the next.
@@ -69,6 +86,8 @@ pub struct Transition {
     pub settled: Vec<HostId>,
     /// What to do, in order.
     pub steps: Vec<Step>,
+    /// Where switches wait instead of drop: the frames that cannot wait for each other for ever on the way.
+    pub never_block: Option<Frames>,
 }
 
 /// Changes that may be made in any order.
@@ -200,6 +219,15 @@ pub enum StepError {
         /// Spare ids there are.
         spare: usize,
     },
+    /// Frames of both plans might wait for each other for ever.
+    #[error(
+        "during the step {step}, frames of the two plans can wait for each other for ever, in whatever order hosts change \
+         their VLANs; deploy without --since, or plan with --flow-control none"
+    )]
+    MayBlock {
+        /// What the step is for.
+        step: &'static str,
+    },
     /// A switch's tables cannot hold even one more VLAN while the old ones are in use.
     #[error(
         "switch {switch} holds {limit} {what}, but no order of changes gets by with fewer than {need} on the way; take the fabric down in between, or plan for fewer VLANs"
@@ -232,24 +260,32 @@ pub fn steps(previous: &Plan, next: &Plan) -> Result<Transition, StepError> {
     }
     let settled = relation.settled(&previous.topology, &topology);
     let moved = moved_ports(&previous.topology, &topology, &relation);
-    let mut way = step::StepSequence::new(&topology, before.clone());
-    way.isolate(&moved, &after);
-    let misled = misled(way.now(), &after, &moved, &settled);
-    let travelling = spare_ids(&topology, way.now(), &after, &misled, next)?;
-    // Hosts that tag know the trees as well: they watch paths, and may spread frames over other VLANs than the assigned ones.
-    let keeps_trees = travelling.is_empty() && links_by_vlan(&topology, &before) == links_by_vlan(&topology, &after);
-    if before.tables != after.tables || !keeps_trees {
-        way.ready(&after, &travelling.values().copied().collect());
-    }
-    if travelling.is_empty() {
+    let order = |frames: Frames| -> Result<Vec<Step>, StepError> {
+        let waits = Waits::between(previous, next, &topology, frames);
+        let mut way = step::StepSequence::new(&topology, waits.as_ref(), before.clone());
+        way.isolate(&moved, &after);
+        let misled = misled(way.now(), &after, &moved, &settled);
+        let travelling = spare_ids(&topology, way.now(), &after, &misled, next)?;
+        // Hosts that tag know the trees as well: they watch paths, and may spread frames over other VLANs than the assigned ones.
+        let keeps_trees =
+            travelling.is_empty() && links_by_vlan(&topology, &before) == links_by_vlan(&topology, &after);
+        if before.tables != after.tables || !keeps_trees {
+            way.ready(&after, &travelling.values().copied().collect())?;
+        }
+        if !travelling.is_empty() {
+            way.go(&under_other_ids(&after, &travelling))?;
+        }
         way.go(&after)?;
-    } else {
-        way.go(&under_other_ids(&after, &travelling))?;
-        way.go(&after)?;
-    }
-    way.settle(&after);
-    let steps = way.into_steps();
-    Ok(Transition { topology, start: before, goal: after, settled, steps })
+        way.settle(&after)?;
+        Ok(way.into_steps())
+    };
+    let waits = [previous, next].iter().any(|plan| plan.policy.flow_control.lanes().is_some());
+    let (steps, never_block) = match order(Frames::All) {
+        Err(StepError::MayBlock { .. }) => (order(Frames::Unicast)?, Frames::Unicast),
+        ordered => (ordered?, Frames::All),
+    };
+    let never_block = waits.then_some(never_block);
+    Ok(Transition { topology, start: before, goal: after, settled, steps, never_block })
 }
 
 /// Applies one device's share of a step.
@@ -353,11 +389,7 @@ fn device_vlans(device: &DeviceIntent) -> impl Iterator<Item = VlanId> + '_ {
 /// The links that carry each VLAN, ascending.
 fn links_by_vlan(topology: &Topology, state: &FabricState) -> BTreeMap<VlanId, Vec<LinkId>> {
     let mut links: BTreeMap<VlanId, Vec<LinkId>> = BTreeMap::new();
-    let tagged = |port: PortId| {
-        let device = &state.devices[topology.port(port).switch.index()];
-        let at = device.ports.binary_search_by_key(&port, |intent| intent.port).expect("state for every port");
-        &device.ports[at].tagged
-    };
+    let tagged = |port: PortId| &state.port(topology, port).tagged;
     for id in topology.link_ids() {
         let (a, b) = (tagged(topology.link(id).a), tagged(topology.link(id).b));
         a.iter().filter(|vlan| b.contains(*vlan)).for_each(|vlan| links.entry(vlan).or_default().push(id));

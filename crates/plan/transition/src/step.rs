@@ -10,17 +10,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
-    Admin, DeviceIntent, FdbEntry, FdbRun, HostId, HostRun, HostTable, Mac, PortId, PortIntent, SwitchId, Topology,
-    VlanId, VlanSet,
+    Admin, Attachment, DeviceIntent, FdbEntry, FdbRun, HostId, HostRun, HostTable, Mac, PortId, PortIntent, SwitchId,
+    Topology, VlanId, VlanSet,
 };
 
 use super::{
-    FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChange, apply, device_vlans, stage::append, table,
+    FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChange, apply,
+    deadlock::{Move, Waits},
+    device_vlans,
+    stage::append,
+    table,
 };
 
 /// Steps so far, and where they have led.
 pub(super) struct StepSequence<'a> {
     topology: &'a Topology,
+    /// What may wait for ever, where switches wait instead of drop.
+    waits: Option<&'a Waits<'a>>,
     /// Who has an address now.
     owner: BTreeMap<Mac, HostId>,
     now: FabricState,
@@ -29,8 +35,8 @@ pub(super) struct StepSequence<'a> {
 }
 
 impl<'a> StepSequence<'a> {
-    pub(super) fn new(topology: &'a Topology, start: FabricState) -> Self {
-        Self { topology, owner: topology.hosts_by_mac(), now: start, round: 1, steps: Vec::new() }
+    pub(super) fn new(topology: &'a Topology, waits: Option<&'a Waits<'a>>, start: FabricState) -> Self {
+        Self { topology, waits, owner: topology.hosts_by_mac(), now: start, round: 1, steps: Vec::new() }
     }
 
     pub(super) fn now(&self) -> &FabricState {
@@ -41,7 +47,7 @@ impl<'a> StepSequence<'a> {
         self.steps
     }
 
-    /// Takes ports out of every VLAN.
+    /// Takes ports out of every VLAN. What frames wait for before that, no order of steps can help.
     pub(super) fn isolate(&mut self, ports: &BTreeSet<PortId>, goal: &FabricState) {
         let parts = self.switch_parts(goal, |_, now, goal| {
             let mut change = SwitchChange::none(now.switch);
@@ -54,11 +60,12 @@ impl<'a> StepSequence<'a> {
             }
             change
         });
-        self.take(StepKind::Isolate, parts);
+        parts.iter().for_each(|part| apply(part, &mut self.now));
+        self.push(StepKind::Isolate, parts);
     }
 
     /// Has every host accept frames in the VLANs of the whole way, and send in assigned VLANs alone.
-    pub(super) fn ready(&mut self, goal: &FabricState, spare: &VlanSet) {
+    pub(super) fn ready(&mut self, goal: &FabricState, spare: &VlanSet) -> Result<(), StepError> {
         let tables = |goal: &[HostTable], now: &[HostTable]| {
             let ready = |(now, goal): (&HostTable, &HostTable)| {
                 let receives = [&now.receives, &goal.receives, spare].into_iter().flat_map(VlanSet::iter).collect();
@@ -67,19 +74,19 @@ impl<'a> StepSequence<'a> {
             now.iter().zip(goal).map(ready).collect::<Vec<_>>()
         };
         let ready = goal.tables.as_deref().zip(self.now.tables.as_deref()).map(|(goal, now)| tables(goal, now));
-        self.take_tables(StepKind::Ready, ready.as_deref());
+        self.take_tables(StepKind::Ready, ready.as_deref())
     }
 
     /// Has every host send and accept what it does in the end.
-    pub(super) fn settle(&mut self, goal: &FabricState) {
-        self.take_tables(StepKind::Settle, goal.tables.as_deref());
+    pub(super) fn settle(&mut self, goal: &FabricState) -> Result<(), StepError> {
+        self.take_tables(StepKind::Settle, goal.tables.as_deref())
     }
 
-    fn take_tables(&mut self, kind: StepKind, wanted: Option<&[HostTable]>) {
+    fn take_tables(&mut self, kind: StepKind, wanted: Option<&[HostTable]>) -> Result<(), StepError> {
         let now = self.now.tables.iter().flatten();
         let differing = now.zip(wanted.unwrap_or_default()).enumerate().filter(|(_, (now, wanted))| now != wanted);
         let parts = differing.map(|(host, (_, wanted))| Part::Host(HostId::new(host), wanted.clone()));
-        self.take(kind, parts.collect());
+        self.take(kind, parts.collect())
     }
 
     /// Goes to a goal, in as many rounds as the switches' tables need.
@@ -89,9 +96,9 @@ impl<'a> StepSequence<'a> {
             let filled = self.room_for(goal, &waiting)?;
             waiting.retain(|vlan| !filled.contains(vlan));
             let before = self.steps.len();
-            self.fill(goal, &filled);
-            self.flip(goal, &waiting);
-            self.free(goal, &waiting);
+            self.fill(goal, &filled)?;
+            self.flip(goal, &waiting)?;
+            self.free(goal, &waiting)?;
             let moved = self.steps.len() > before;
             if waiting.is_empty() {
                 self.round += usize::from(moved);
@@ -164,7 +171,7 @@ impl<'a> StepSequence<'a> {
         None
     }
 
-    fn fill(&mut self, goal: &FabricState, vlans: &BTreeSet<VlanId>) {
+    fn fill(&mut self, goal: &FabricState, vlans: &BTreeSet<VlanId>) -> Result<(), StepError> {
         let chosen = |set: &VlanSet, there: &VlanSet| -> VlanSet {
             set.iter().filter(|vlan| vlans.contains(vlan) && !there.contains(*vlan)).collect()
         };
@@ -199,7 +206,7 @@ impl<'a> StepSequence<'a> {
             change.foreign_unset = now.foreign.iter().filter(is_set).copied().collect();
             change
         });
-        self.take(StepKind::Fill, parts);
+        self.take(StepKind::Fill, parts)?;
         let parts = self.switch_parts(goal, |_, now, goal| {
             let mut change = SwitchChange::none(now.switch);
             table::sweep(&now.fdb, &goal.fdb, |run, before, after| {
@@ -211,33 +218,65 @@ impl<'a> StepSequence<'a> {
             });
             change
         });
-        self.take(StepKind::Redirect, parts);
+        self.take(StepKind::Redirect, parts)
     }
 
-    fn flip(&mut self, goal: &FabricState, waiting: &BTreeSet<VlanId>) {
-        let ready = |vlan: Option<VlanId>| vlan.filter(|vlan| !waiting.contains(vlan));
-        let mut parts = self.switch_parts(goal, |_, now, goal| {
+    /// Has hosts change to the VLANs that are filled: all at once, or in turns where frames might wait for each other for ever.
+    fn flip(&mut self, goal: &FabricState, waiting: &BTreeSet<VlanId>) -> Result<(), StepError> {
+        let flipped = self.flipped(goal, |vlan| vlan.filter(|vlan| !waiting.contains(vlan)));
+        let turns = match self.waits {
+            None => vec![self.topology.host_ids().map(Move::whole).collect()],
+            Some(waits) => {
+                waits.turns(&self.now, &flipped).ok_or(StepError::MayBlock { step: StepKind::Flip.word() })?
+            }
+        };
+        for turn in turns {
+            let parts = self.moves(&flipped, &turn);
+            self.take(StepKind::Flip, parts)?;
+        }
+        Ok(())
+    }
+
+    /// The state in which every host sends in the goal's VLANs that are ready.
+    fn flipped(&self, goal: &FabricState, ready: impl Fn(Option<VlanId>) -> Option<VlanId>) -> FabricState {
+        let mut flipped = self.now.clone();
+        let ports = flipped.devices.iter_mut().flat_map(|device| &mut device.ports);
+        for (port, wanted) in ports.zip(goal.devices.iter().flat_map(|device| &device.ports)) {
+            if let Some(pvid) = ready(wanted.pvid) {
+                (port.pvid, port.untagged_class) = (Some(pvid), wanted.untagged_class);
+            }
+        }
+        let tables = flipped.tables.iter_mut().flatten().zip(goal.tables.iter().flatten());
+        tables.for_each(|(table, wanted)| *table = mixed_table(self.topology, table, wanted, &ready));
+        flipped
+    }
+
+    /// What changes as some hosts, ascending, move to what they send in another state.
+    fn moves(&self, flipped: &FabricState, turn: &[Move]) -> Vec<Part> {
+        let moves = |host: HostId| turn.binary_search_by_key(&host, |moving| moving.host).is_ok();
+        let mut parts = self.switch_parts(flipped, |_, now, flipped| {
             let mut change = SwitchChange::none(now.switch);
-            for (port, wanted) in now.ports.iter().zip(&goal.ports) {
-                let none = PortChange::none(port);
-                let flipped = ready(wanted.pvid).map(|pvid| (Some(pvid), wanted.untagged_class));
-                let (pvid, untagged_class) = flipped.unwrap_or((port.pvid, port.untagged_class));
-                change.port(port, PortChange { pvid, untagged_class, ..none });
+            for (port, wanted) in now.ports.iter().zip(&flipped.ports) {
+                // Nobody sends from a port without a host.
+                if matches!(self.topology.port(port.port).attachment, Attachment::Host(host) if !moves(host)) {
+                    continue;
+                }
+                let (pvid, untagged_class) = (wanted.pvid, wanted.untagged_class);
+                change.port(port, PortChange { pvid, untagged_class, ..PortChange::none(port) });
             }
             change
         });
-        if let (Some(now), Some(goal)) = (&self.now.tables, &goal.tables) {
-            for (host, (table, wanted)) in now.iter().zip(goal).enumerate() {
-                let mixed = mixed_table(self.topology, table, wanted, &ready);
-                if mixed != *table {
-                    parts.push(Part::Host(HostId::new(host), mixed));
-                }
+        for (host, table) in
+            turn.iter().filter_map(|moving| Some((moving.host, moving.table(self.topology, &self.now, flipped)?)))
+        {
+            if self.now.tables.as_ref().is_some_and(|tables| tables[host.index()] != table) {
+                parts.push(Part::Host(host, table));
             }
         }
-        self.take(StepKind::Flip, parts);
+        parts
     }
 
-    fn free(&mut self, goal: &FabricState, waiting: &BTreeSet<VlanId>) {
+    fn free(&mut self, goal: &FabricState, waiting: &BTreeSet<VlanId>) -> Result<(), StepError> {
         let still_used = self.still_used(goal);
         let free = |vlan: VlanId| !waiting.contains(&vlan) && !still_used.contains(vlan);
         let last = waiting.is_empty();
@@ -263,7 +302,7 @@ impl<'a> StepSequence<'a> {
                 now.foreign.iter().filter(|entry| free(entry.vlan) && !goal.foreign.contains(entry)).copied().collect();
             change
         });
-        self.take(StepKind::Free, parts);
+        self.take(StepKind::Free, parts)
     }
 
     /// VLANs in which somebody sends who is still to leave them.
@@ -299,10 +338,22 @@ impl<'a> StepSequence<'a> {
             .collect()
     }
 
-    /// Takes a step, if there is anything to it.
-    fn take(&mut self, kind: StepKind, parts: Vec<Part>) {
+    /// Takes a step, if there is anything to it and nothing may wait for ever meanwhile.
+    fn take(&mut self, kind: StepKind, parts: Vec<Part>) -> Result<(), StepError> {
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let before = self.waits.map(|waits| (waits, self.now.clone()));
+        parts.iter().for_each(|part| apply(part, &mut self.now));
+        if before.is_some_and(|(waits, before)| waits.may_block(&before, &self.now)) {
+            return Err(StepError::MayBlock { step: kind.word() });
+        }
+        self.push(kind, parts);
+        Ok(())
+    }
+
+    fn push(&mut self, kind: StepKind, parts: Vec<Part>) {
         if !parts.is_empty() {
-            parts.iter().for_each(|part| apply(part, &mut self.now));
             self.steps.push(Step { kind, round: self.round, parts });
         }
     }

@@ -5,10 +5,12 @@
 #[path = "../../planner/tests/common/mod.rs"]
 mod common;
 
+use std::collections::BTreeSet;
+
 use common::{Cabling, grouped, pairs};
 use fabric::{
-    FdbMode, FindingKind, FlowControl, HostId, Plan, Policy, Resilience, Severity, Tagging, Topology, VlanId, VlanPool,
-    dividing_groups, dividing_links, dividing_switches,
+    Admin, ChannelId, FdbMode, FindingKind, FlowControl, HostId, Plan, Policy, PortId, Resilience, Severity, Tagging,
+    Topology, VlanId, VlanPool, dividing_groups, dividing_links, dividing_switches,
     generate::{Kind, Options, generate},
     rng::Rng,
 };
@@ -32,6 +34,7 @@ fn every_state_between_two_plans_is_free_of_loops_and_floods() {
     assert!(tally.mended > replans / 4, "most re-plans keep trees: {tally:?}");
     assert!(tally.states > 4 * replans, "{tally:?}");
     assert!(tally.several_paths > replans / 50, "{tally:?}");
+    assert!(tally.in_turns > replans / 200 && tally.may_block <= replans / 200, "{tally:?}");
     assert!(tally.resilient > replans / 10 && tally.moved_cables_astray > replans / 100, "{tally:?}");
 }
 
@@ -49,6 +52,10 @@ struct Tally {
     /// Re-plans of several paths a pair whose trees or sets change.
     several_paths: usize,
     no_spare: usize,
+    /// Re-plans in which hosts change in turns, lest frames wait for each other for ever.
+    in_turns: usize,
+    /// Re-plans that no order of steps keeps free of that.
+    may_block: usize,
     entries_before: usize,
     entries_touched: usize,
 }
@@ -107,6 +114,7 @@ fn judge_chain(seed: u64, tally: &mut Tally) {
         match steps(&previous, &next) {
             Ok(transition) => judge_steps(&transition, &mut rng, tally, &format!("chain {seed}, link {link}")),
             Err(StepError::NoSpareVlans { .. }) => tally.no_spare += 1,
+            Err(StepError::MayBlock { .. }) if policy.flow_control != FlowControl::None => tally.may_block += 1,
             Err(error) => panic!("chain {seed}, link {link}: {error}"),
         }
         previous = next;
@@ -202,8 +210,11 @@ fn judge_steps(transition: &Transition, rng: &mut Rng, tally: &mut Tally, what: 
     for step in rest {
         let mut parts: Vec<_> = step.parts.iter().collect();
         rng.shuffle(&mut parts);
+        let mut waits = Waits::default();
+        waits.see(transition, &state);
         for part in parts {
             apply(part, &mut state);
+            waits.see(transition, &state);
             now = check(transition, &state);
             tally.states += 1;
             let at = format!("{what}, round {} {}: {part:?}", step.round, step.kind.word());
@@ -217,14 +228,75 @@ fn judge_steps(transition: &Transition, rng: &mut Rng, tally: &mut Tally, what: 
                 now.unheard.iter().filter(|pair| start.unheard.binary_search(pair).is_err()).copied().collect();
             assert!(deaf.is_empty(), "{at}\nkeeps broadcasts from {}", pairs(&transition.topology, &deaf));
         }
+        let at = format!("{what}, round {} {}", step.round, step.kind.word());
+        assert!(transition.never_block.is_none() || !waits.can_last(), "{at}: frames can wait for each other for ever");
     }
     tally.several_rounds += usize::from(steps.iter().any(|step| step.round > 1));
+    let flips = |steps: &[Step]| steps.iter().all(|step| step.kind == StepKind::Flip && step.round == steps[0].round);
+    tally.in_turns += usize::from(steps.windows(2).any(flips));
     let spreads = |state: &FabricState| state.tables.iter().flatten().any(|table| !table.paths.is_empty());
     let settles = steps.iter().any(|step| step.kind == StepKind::Settle);
     tally.several_paths += usize::from(settles && spreads(&transition.goal));
     assert_eq!(state, transition.goal, "{what}");
     let all_arrive = now.lost.is_empty() && now.lost_in.is_empty() && now.unheard.is_empty();
     assert!(all_arrive || rest.is_empty(), "{what}: the goal loses pairs");
+}
+
+/// What frames of settled hosts wait for, as they are followed from entry to entry in every state that is seen: held
+/// channel to wanted channel, each with the priority class of the switch that it leads to.
+#[derive(Default)]
+struct Waits(BTreeSet<[(ChannelId, usize); 2]>);
+
+impl Waits {
+    fn see(&mut self, transition: &Transition, state: &FabricState) {
+        let topology = &transition.topology;
+        let port = |port: PortId| {
+            let device = &state.devices[topology.port(port).switch.index()];
+            device.ports.iter().find(|intent| intent.port == port).expect("state for every port")
+        };
+        let carries = |at: PortId, vlan: VlanId| port(at).admin == Admin::Up && port(at).tagged.contains(vlan);
+        for (source, destination) in
+            transition.settled.iter().flat_map(|a| transition.settled.iter().map(move |b| (*a, *b)))
+        {
+            let vlans: Vec<VlanId> = match &state.tables {
+                None => port(topology.host(source).port).pvid.into_iter().collect(),
+                Some(tables) => {
+                    let table = &tables[source.index()];
+                    table.vlan_to(destination).into_iter().chain(table.paths_to(destination).iter().copied()).collect()
+                }
+            };
+            for vlan in vlans {
+                let (mut at, mut held) = (topology.switch_of(source), None);
+                while let Some(run) = (state.devices[at.index()].fdb.iter())
+                    .find(|run| run.vlan == vlan && run.first <= destination && destination <= run.last)
+                {
+                    let mut ways =
+                        topology.neighbours(at).filter(|(channel, _)| topology.tail_port(*channel) == run.port);
+                    let Some((channel, next)) = ways.next() else { break };
+                    let back = held.is_some_and(|(held, _)| topology.head_port(held) == run.port);
+                    if back || !carries(run.port, vlan) || !carries(topology.head_port(channel), vlan) {
+                        break;
+                    }
+                    let wanted = (channel, state.devices[next.index()].class_of(vlan).unwrap_or(0));
+                    self.0.extend(held.map(|held| [held, wanted]));
+                    (at, held) = (next, Some(wanted));
+                }
+            }
+        }
+    }
+
+    /// Whether some of it closes a cycle: what nobody waits for is taken away as long as there is any.
+    fn can_last(&self) -> bool {
+        let mut left = self.0.clone();
+        loop {
+            let held: BTreeSet<_> = left.iter().map(|[held, _]| *held).collect();
+            let before = left.len();
+            left.retain(|[_, wanted]| held.contains(wanted));
+            if left.len() == before {
+                return !left.is_empty();
+            }
+        }
+    }
 }
 
 #[test]
