@@ -16,8 +16,8 @@ use std::{
 
 use controller::{
     AddressesMode, AddressesRequest, AtEnd, CancellationToken, ConnectOptions, DeployEvent, DeployRequest,
-    DeployResult, Error, Fabric, Monitor, StandbyEvent, StandbyRequest, Start, Store as _, Trial, Unconfirmable, Words,
-    deploy,
+    DeployResult, Error, Fabric, HostsTold, Monitor, StandbyEvent, StandbyRequest, Start, Store as _, Trial,
+    Unconfirmable, Words, deploy,
     deploy_words::{DeployEnd, DeployLines, WayOn, end_words},
     keep_addresses, stand_by,
 };
@@ -383,7 +383,7 @@ fn attempt(
             let place = manager.archive().set_aside()?;
             tracing::warn!("{}; its journal is now {place}", why.sentence());
         }
-        DeployResult::Ended(_, Outcome::Refused(Reason::OtherChange)) => {}
+        DeployResult::Ended(_, Outcome::Refused(Reason::OtherChange), _) => {}
         _ => return Ok(done),
     }
     attempt_once(manager, plan, None, reach, tell)
@@ -417,13 +417,17 @@ fn attempt_once(
         let request = request(plan, since, &hosts_program, &learned, start);
         let done = deploy(&request, reached, manager.archive(), &token, &mut tell);
         over.cancel();
+        if let Ok(DeployResult::Ended(_, _, HostsTold::Untold(why))) = &done {
+            let text = format!("hosts could not be given the tables of the plan that the switches hold: {why}");
+            say(manager, "hosts", &Words { kind: "untold", subject: None, text });
+        }
         done
     })
 }
 
 fn end_of(manager: &Manager, done: &Result<DeployResult, Error>) -> Deployed {
     match done {
-        Ok(DeployResult::Ended(surveyed, outcome)) => match outcome_words(&surveyed.route.topology, outcome) {
+        Ok(DeployResult::Ended(surveyed, outcome, _)) => match outcome_words(&surveyed.route.topology, outcome) {
             Ok(()) => Deployed::Well,
             Err(_) if manager.is_stopping() => Deployed::Interrupted,
             Err(why) => Deployed::Badly(why),

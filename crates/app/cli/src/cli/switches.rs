@@ -122,9 +122,9 @@ pub(crate) struct Deploy {
     /// Hitless change from OLD; every switch must hold OLD.
     #[arg(long, value_name = "OLD", conflicts_with = "undo")]
     pub(crate) since: Option<PathBuf>,
-    /// With --since, where hosts tag: the program that hands them their tables between two steps. It is run as PROGRAM --config FILE
-    /// or PROGRAM --plan FILE, and ends with exit code 0 once every host holds that.
-    #[arg(long, value_name = "PROGRAM", requires = "since")]
+    /// Where hosts tag: the program that hands them their tables, between two steps with --since, else once the switches hold the
+    /// plan. It is run as PROGRAM --config FILE or PROGRAM --plan FILE, and ends with exit code 0 once every host holds that.
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "undo")]
     pub(crate) hosts_program: Option<PathBuf>,
     /// The record of `espalier addresses`, whose entries are written too; plan.addresses.json beside OLD by default, or beside the
     /// plan without --since. The deployed plan gets a copy beside it.

@@ -25,9 +25,10 @@ use std::{
 
 use cancel::Cancel;
 use drivers::credentials::Keyring;
-use fabric::{HostId, LinkId, Mac, Plan, PortId, Switch, SwitchId, Topology, format::plan::plan_digest};
+use fabric::{HostId, LinkId, Mac, Plan, PortId, Switch, SwitchId, Tagging, Topology, format::plan::plan_digest};
 use rollout::deploy::{
-    Deployment, DeploymentSpec, Event, Journal, Management, Outcome, Precedence, Watch, Way, run as run_deployment,
+    Deployment, DeploymentSpec, Event, Journal, Management, Outcome, Precedence, Reason, Watch, Way,
+    run as run_deployment,
 };
 use switch_model::{SwitchConfig, driver::Fault, mark::Mark};
 
@@ -62,8 +63,8 @@ pub struct DeployRequest<'a> {
     pub plan: &'a Plan,
     /// The plan that every switch holds, for a change under traffic.
     pub since: Option<&'a Plan>,
-    /// The program that hands hosts that tag what they are to hold between the steps of a change under traffic, and its first arguments;
-    /// empty if there is none.
+    /// The program that hands hosts that tag what they are to hold: between the steps of a change under traffic, and once any other
+    /// deployment is over; and its first arguments. Empty if there is none.
     pub hosts_program: &'a [String],
     /// Where addresses were last that ports of `since` learn, or of the plan if that is none: `learned[address]` is a host of it. Every
     /// switch gets the entries that the plan has for them.
@@ -181,7 +182,16 @@ pub enum DeployResult {
     /// This plan does without these cables, which nothing confirms; it is not deployed yet.
     PlannedAround(Box<Plan>, BTreeSet<LinkId>),
     /// The deployment came to its end.
-    Ended(Surveyed, Outcome),
+    Ended(Surveyed, Outcome, HostsTold),
+}
+
+/// Whether hosts that tag hold the plan that their switches hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostsTold {
+    /// They do, as far as a program hands it to them; or the switches tag, or do not hold the plan.
+    Well,
+    /// They may not, and why.
+    Untold(String),
 }
 
 /// Where a deployment was to lead, and what was seen before it began.
@@ -303,7 +313,25 @@ pub fn deploy(
     let mut surroundings = Judged { plan: &route.plan, topology: &topology, hosts, store, token, events };
     let outcome = run_deployment(&mut deployment, drivers(&mut devices), &mut surroundings, &cancel);
     conclude(store, &deployment, &outcome)?;
-    Ok(DeployResult::Ended(Surveyed { route, looked }, outcome))
+    let hosts = tell_hosts(request, &route, &outcome, token);
+    Ok(DeployResult::Ended(Surveyed { route, looked }, outcome, hosts))
+}
+
+/// Has the program hand the plan to hosts that tag, once its switches hold it. A change under traffic has done so on its way.
+fn tell_hosts(request: &DeployRequest<'_>, route: &Route, outcome: &Outcome, token: &CancellationToken) -> HostsTold {
+    let holds = match outcome {
+        Outcome::Deployed { .. } => !matches!(route.way, Way::Live { .. }),
+        Outcome::Unchanged => true,
+        _ => false,
+    };
+    if !holds || request.hosts_program.is_empty() || request.plan.policy.tagging == Tagging::Switch {
+        return HostsTold::Well;
+    }
+    match HostsState::plan(request.plan).hand_out(request.hosts_program, token) {
+        Ok(()) => HostsTold::Well,
+        Err(Reason::Hosts(why)) => HostsTold::Untold(why),
+        Err(_) => HostsTold::Untold("the program was interrupted".to_owned()),
+    }
 }
 
 /// The route from what switches hold; from what they held before, if the deployment was interrupted.

@@ -10,7 +10,7 @@ use fabric::{Plan, SwitchId};
 use rollout::deploy::Outcome;
 use switch_model::driver::Fault;
 
-use crate::{DeployResult, Surveyed};
+use crate::{DeployResult, HostsTold, Surveyed};
 
 pub use events::{DeployLines, weak_algorithms_words};
 pub use findings::{refusal, remarks};
@@ -33,17 +33,29 @@ pub fn end_words(result: &DeployResult, plan: &Plan, way_on: &WayOn) -> Option<D
     match result {
         DeployResult::Refused(Surveyed { looked, route }) => Some(refused(refusal(looked, plan, route, way_on))),
         DeployResult::Unwritable(surveyed, refusals) => Some(refused(unwritable(surveyed, refusals))),
-        DeployResult::Ended(surveyed, outcome) => Some(DeployEnd {
-            word: outcome::word(outcome),
-            lines: outcome::sentences(&surveyed.route.topology, outcome, way_on),
-            is_sound: matches!(outcome, Outcome::Unchanged) || outcome::sound(outcome),
-        }),
+        DeployResult::Ended(surveyed, outcome, hosts) => {
+            let mut lines = outcome::sentences(&surveyed.route.topology, outcome, way_on);
+            lines.extend(untold(hosts));
+            let is_sound = matches!(outcome, Outcome::Unchanged) || outcome::sound(outcome);
+            Some(DeployEnd { word: outcome::word(outcome), lines, is_sound: is_sound && *hosts == HostsTold::Well })
+        }
         DeployResult::Unfit
         | DeployResult::Interrupted
         | DeployResult::NothingInterrupted
         | DeployResult::JournalHeld { .. }
         | DeployResult::OtherJournal(_)
         | DeployResult::PlannedAround(..) => None,
+    }
+}
+
+/// What hosts that tag were not told, in a sentence.
+fn untold(hosts: &HostsTold) -> Option<String> {
+    match hosts {
+        HostsTold::Well => None,
+        HostsTold::Untold(why) => Some(format!(
+            "the switches hold the plan, but hosts could not be given their tables: {why}; deploying it once more hands out tables \
+             alone"
+        )),
     }
 }
 

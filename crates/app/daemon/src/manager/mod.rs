@@ -468,9 +468,8 @@ impl Manager {
             "failed" | "second" | "divided" | "waits" | "bond-down" | "duplicate" | "planned" | "full" => {
                 Severity::Critical
             }
-            "kept-out" | "fault" | "waiting" | "stopped" | "disagreement" | "untagged" | "foreign" | "ended" => {
-                Severity::Warning
-            }
+            "kept-out" | "fault" | "waiting" | "stopped" | "disagreement" | "untagged" | "foreign" | "ended"
+            | "untold" => Severity::Warning,
             _ => Severity::Note,
         };
         let told = Condition {

@@ -106,7 +106,7 @@ fn attempt(args: &cli::Deploy, output: Output) -> Result<Attempt> {
         }
         DeployResult::Refused(Surveyed { route, looked })
         | DeployResult::Unwritable(Surveyed { route, looked }, _)
-        | DeployResult::Ended(Surveyed { route, looked }, _) => {
+        | DeployResult::Ended(Surveyed { route, looked }, ..) => {
             let Some(end) = ended else { return Ok(failed) };
             if end.is_sound && !args.undo {
                 addresses::record_beside(&plan, &args.plan, route.plan.known())?;
