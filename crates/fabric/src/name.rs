@@ -4,11 +4,15 @@ use crate::{Fault, NAME_BYTES_MAX};
 
 /// Whether a name can stand in every file that names are written to.
 pub(crate) fn check_name(name: &str) -> Result<(), Fault> {
-    let usable = |c: char| c.is_alphanumeric() || "-_./+@#".contains(c);
-    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(usable) {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_usable) {
         return Err(Fault::BadName(name.chars().take(NAME_BYTES_MAX).collect()));
     }
     Ok(())
+}
+
+/// Whether a name can have this character.
+pub(crate) fn is_usable(c: char) -> bool {
+    c.is_alphanumeric() || "-_./+@#".contains(c)
 }
 
 /// Whether a port can be called so. Switches name their ports as they please, `TenGigabitEthernet 1/30` or `1/1/11:3`, and every

@@ -292,18 +292,25 @@ words! {
         OneSwitch = "switch",
         /// As switch, or all members of any one named group of the topology together: the other hosts switch over.
         OneGroup = "group",
+        /// As group, or any two links between switches together, of which each pair is a group.
+        TwoLinks = "two-links",
     }
 }
 
 impl Resilience {
     /// Whether a plan is ready for the failure of a switch.
     pub const fn protects_switches(self) -> bool {
-        matches!(self, Self::OneSwitch | Self::OneGroup)
+        matches!(self, Self::OneSwitch | Self::OneGroup | Self::TwoLinks)
     }
 
     /// Whether a plan is ready for the failure of a named group.
     pub const fn protects_groups(self) -> bool {
-        matches!(self, Self::OneGroup)
+        matches!(self, Self::OneGroup | Self::TwoLinks)
+    }
+
+    /// Whether a plan is ready for the failure of any two links.
+    pub const fn protects_link_pairs(self) -> bool {
+        matches!(self, Self::TwoLinks)
     }
 }
 

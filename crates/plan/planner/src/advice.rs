@@ -58,6 +58,7 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
         | PlanError::NoEdge
         | PlanError::OtherTraffic { .. }
         | PlanError::TooManyPairs(_)
+        | PlanError::TooManyLinkPairs { .. }
         | PlanError::TooManyLags { .. }
         | PlanError::LearnedUnproven { .. }
         | PlanError::CutOff { .. }

@@ -13,6 +13,19 @@ pub enum PlanError {
     /// Nothing to connect.
     #[error("the topology has no hosts: there is nothing to route between")]
     NoHosts,
+    /// Every two links are a group, and a topology has only so many.
+    #[error(
+        "{links} links make {pairs} pairs, and a plan stores what to do for at most {most} groups: plan with --resilience switch; \
+         `show PLAN --failures` bounds what any two links cost"
+    )]
+    TooManyLinkPairs {
+        /// Links.
+        links: usize,
+        /// Pairs of them.
+        pairs: usize,
+        /// Groups that a topology may have.
+        most: usize,
+    },
     /// The traffic matrix was made for another topology.
     #[error("the traffic matrix is for another number of hosts than the {hosts} of the topology; read it for this one")]
     OtherTraffic {

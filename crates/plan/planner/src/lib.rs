@@ -66,7 +66,7 @@ pub use watch::{StepLimit, Watch, tables_are_tight};
 
 use std::borrow::Cow;
 
-use fabric::{Host, Plan, Policy, Topology, Traffic};
+use fabric::{GROUPS_MAX, Host, Plan, Policy, Topology, Traffic};
 
 use crate::{
     afresh::plan_afresh,
@@ -117,11 +117,22 @@ fn attempt(
 ) -> Result<Plan, PlanError> {
     check_request(topology, policy)?;
     check_learned(policy, previous)?;
+    let topology = &with_protected_groups(topology, policy)?;
     if policy.drain.is_empty() {
         attempt_whole(topology, policy, previous, watch)
     } else {
         drain::plan(topology, policy, previous, watch)
     }
+}
+
+/// The topology with all groups that the policy protects.
+fn with_protected_groups<'a>(topology: &'a Topology, policy: &Policy) -> Result<Cow<'a, Topology>, PlanError> {
+    if !policy.resilience.protects_link_pairs() {
+        return Ok(Cow::Borrowed(topology));
+    }
+    let links = topology.links().len();
+    let refused = |_| PlanError::TooManyLinkPairs { links, pairs: links * (links - 1) / 2, most: GROUPS_MAX };
+    topology.with_link_pairs().map(Cow::Owned).map_err(refused)
 }
 
 /// Plans a topology of which nothing is drained.

@@ -231,6 +231,33 @@ proptest! {
         }
     }
 
+    /// So is that of any two links, whatever groups people have named.
+    #[test]
+    fn any_two_links_that_can_be_survived_are(
+        switches in 1_usize..8,
+        extra in 0_usize..10,
+        seed in any::<u64>(),
+        tagging in prop::sample::select(Tagging::ALL),
+        flow_control in flow_control(),
+    ) {
+        let mut rng = Rng::new(seed);
+        let topology = Cabling::random(switches, extra, &mut rng).topology().expect("connected");
+        let topology = grouped(&topology, &mut rng);
+        let policy = Policy { tagging, flow_control, resilience: Resilience::TwoLinks, ..Policy::default() };
+        match few_steps(&topology, &policy, None) {
+            Ok(plan) => {
+                judged(&plan);
+                let links = topology.links().len();
+                let pairs = plan.topology.groups().iter().filter(|group| group.is_link_pair()).count();
+                prop_assert_eq!(pairs, links * links.saturating_sub(1) / 2);
+                let mut text = Vec::new();
+                write_plan(&plan, &mut text).expect("written");
+                prop_assert_eq!(read_plan(&text, ReadMode::Strict).expect("read back"), plan);
+            }
+            Err(error) => prop_assert!(matches!(error, PlanError::Deadlock { .. }), "{error}"),
+        }
+    }
+
     /// A cap on VLANs is kept, or the error says what would fit, and that is so.
     #[test]
     fn a_cap_is_kept_or_named_with_the_need(
@@ -265,7 +292,7 @@ proptest! {
         let mut rng = Rng::new(seed);
         let mut cabling = Cabling::random(switches, extra, &mut rng);
         let topology = cabling.topology().expect("connected");
-        let resilience = [Resilience::OneLink, Resilience::OneSwitch, Resilience::OneGroup][(seed % 3) as usize];
+        let resilience = Resilience::ALL[1 + (seed % 4) as usize];
         let topology = if resilience.protects_groups() { grouped(&topology, &mut Rng::new(seed)) } else { topology };
         let policy = Policy { resilience, ..Policy::default() };
         let first = few_steps(&topology, &policy, None).expect("it plans");
@@ -277,6 +304,15 @@ proptest! {
         let changed = if resilience.protects_groups() { grouped(&changed, &mut Rng::new(!seed)) } else { changed };
         judged(&few_steps(&changed, &policy, Some(&again)).expect("it plans"));
     }
+}
+
+#[test]
+fn more_pairs_of_links_than_a_topology_has_groups_are_refused() {
+    let kind = Kind::parse("torus", &["5x5".to_owned()]).expect("a kind");
+    let topology = generate(&kind, &Options::default()).expect("a topology");
+    let policy = Policy { resilience: Resilience::TwoLinks, ..Policy::default() };
+    let refused = few_steps(&topology, &policy, None).expect_err("1,225 pairs");
+    assert!(matches!(refused, PlanError::TooManyLinkPairs { links: 50, pairs: 1_225, .. }), "{refused}");
 }
 
 /// One tree among few, found with more or fewer steps left, may take more VLANs than another.

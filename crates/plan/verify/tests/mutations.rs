@@ -1115,6 +1115,12 @@ const FAILURES: &[Case] = &[
         |p| failover_summary(p).groups = Some(PartCoverage { covered: 2, dividing: 1 }),
         &[K::SummaryMismatch],
     ),
+    fatal(
+        "two links that are no group",
+        ready_groups,
+        |p| p.policy.resilience = Resilience::TwoLinks,
+        &[K::BadSwitchOver],
+    ),
     fatal("groups not spoken of", ready_groups, |p| failover_summary(p).groups = None, &[K::SummaryMismatch]),
     warning(
         "a group that nothing can replace",

@@ -348,6 +348,45 @@ fn each_group_is_left_and_taken_again() {
     assert!(answered >= 12, "{answered}");
 }
 
+/// Any two cables die one after the other, and heal in the same order.
+#[test]
+fn any_two_cables_are_left_and_taken_again_one_by_one() {
+    let kind = Kind::parse("torus", &["3x3".to_owned()]).expect("a kind");
+    let topology = generate(&kind, &Options::default()).expect("a topology");
+    let policy = Policy { resilience: Resilience::TwoLinks, ..Policy::default() };
+    let plan = planner::plan(&topology, &policy, None).expect("a plan");
+    let mut answered = 0;
+    for group in plan.topology.group_ids() {
+        let failure = Failure::Group(group);
+        let [first, second] = failure.links(&plan.topology)[..] else { panic!("two links") };
+        let has = |failure| plan.failover.as_ref().is_some_and(|failover| failover.switch_over(failure).is_some());
+        if ![failure, Failure::Link(first), Failure::Link(second)].into_iter().all(has) {
+            continue;
+        }
+        answered += 1;
+        let (mut standby, mut fabric) =
+            (Standby::new(&plan, HoldDown::new(HOLD), DRAIN).expect("ready"), Fabric::new(&plan));
+        let home = fabric.pvid.clone();
+        let mut settle = |fabric: &mut Fabric<'_>, expected: ActiveVlans| {
+            for _ in 0..80 {
+                fabric.turn(&mut standby, &BTreeSet::new());
+            }
+            assert_eq!(standby.active(), expected, "group {}", group.index());
+        };
+        fabric.dead.insert(first);
+        settle(&mut fabric, ActiveVlans::Backup(Failure::Link(first)));
+        fabric.dead.insert(second);
+        settle(&mut fabric, ActiveVlans::Backup(failure));
+        assert_eq!(fabric.pvid, stored(&plan, failure));
+        fabric.dead.remove(&first);
+        settle(&mut fabric, ActiveVlans::Backup(Failure::Link(second)));
+        fabric.dead.remove(&second);
+        settle(&mut fabric, ActiveVlans::Planned);
+        assert_eq!(fabric.pvid, home);
+    }
+    assert!(answered > 100, "{answered}");
+}
+
 /// No frame between others meets the two switches at the end of a row. Hosts that have switched over for one of their cables go home
 /// once both are dead.
 #[test]

@@ -101,7 +101,7 @@ pub(crate) struct Plan {
     /// pairs move to which VLAN of the plan when it fails; switch stores the same for every switch as well, for hosts on the other
     /// switches; group stores it for every named group of the topology as well, for hosts outside it when all its members fail
     /// together.
-    #[arg(long, default_value = "0", value_name = "0|1|switch|group", value_parser = choices(Resilience::ALL, Resilience::word, Resilience::about))]
+    #[arg(long, default_value = "0", value_name = "0|1|switch|group|two-links", value_parser = choices(Resilience::ALL, Resilience::word, Resilience::about))]
     pub(crate) resilience: Resilience,
     /// Keep this switch or link, or all members of this group, free of frames, such as before maintenance, though it stays plugged
     /// in; may be repeated. A link is written as one of its ends, sw1:p1. No frame passes through a drained switch; one that has hosts keeps its links to one
@@ -211,7 +211,7 @@ pub(crate) struct Subject {
     /// One switch: its ports and tables.
     #[arg(long, value_name = "SWITCH")]
     pub(crate) switch: Option<String>,
-    /// A failure of a link, of a switch after --resilience switch, or of a named group after --resilience group: who switches over to which VLAN, and what that does to the
+    /// A failure of a link, of a switch after --resilience switch, of a named group after --resilience group, or of two links after --resilience two-links: who switches over to which VLAN, and what that does to the
     /// load. Of other parts, or several at once, with commas between: how many pairs of hosts lose their path.
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     pub(crate) failure: Option<Vec<String>>,

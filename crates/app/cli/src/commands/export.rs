@@ -85,16 +85,15 @@ pub(super) fn run(args: &cli::Export) -> Result<ExitCode> {
         ("opensm", false) => {
             return Err(bad_input("forwarding tables come from a plan file, which ends in .json; plan first"));
         }
-        (_, true) => export_topology(&read_plan_file(&args.file, ReadMode::Strict)?.topology, args)?,
-        (_, false) => export_topology(&read_topology(&args.file, &args.own)?, args)?,
+        _ => export_topology(&topology_of(args, is_plan)?, args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The cabling, of a plan or by itself.
+/// The cabling, of a plan or by itself, with the groups that people have named alone.
 fn topology_of(args: &cli::Export, is_plan: bool) -> Result<Topology> {
     if is_plan {
-        Ok(read_plan_file(&args.file, ReadMode::Strict)?.topology)
+        Ok(read_plan_file(&args.file, ReadMode::Strict)?.topology.without_link_pairs())
     } else {
         read_topology(&args.file, &args.own)
     }

@@ -118,7 +118,8 @@ pub(super) fn show_all(plan: &Plan, output: Output) -> Result<()> {
         say!("any one group    the same; see show --failure GROUP");
     }
     say!("any one link     {one} pairs at most{stored}");
-    say!("any two links    {two} pairs at most");
+    let stored = if plan.policy.resilience.protects_link_pairs() { stored } else { "" };
+    say!("any two links    {two} pairs at most{stored}");
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use std::{
 use anyhow::Result;
 use fabric::{
     FailoverSummary, FdbMode, Flood, FlowControl, Group, InBand, LinkId, PartCoverage, PathSummary, Plan, Planes,
-    Policy, Report, Summary, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool,
+    Policy, Report, Resilience, Summary, Tagging, Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId, VlanPool,
     format::{
         plan::ReadMode,
         report::{failover_json, load_json, report_json, summary_json},
@@ -47,7 +47,7 @@ const GROUPS_SHOWN_MAX: usize = 8;
 pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     let topology = in_band(read_topology_as(&args.topology, args.from.as_deref(), &args.own)?, args)?;
     let previous = args.previous.as_deref().map(|path| read_plan_file(path, ReadMode::Strict)).transpose()?;
-    if args.resilience.protects_groups() && topology.groups().is_empty() {
+    if args.resilience == Resilience::OneGroup && topology.groups().is_empty() {
         return Err(bad_input(
             "--resilience group: the topology names no groups; add a section such as groups: {feed-a: [sw1, sw2]}, or use --resilience switch",
         ));
@@ -304,7 +304,8 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
             plan.topology.port_label(edge.port)
         );
     }
-    let groups: Vec<String> = plan.topology.groups().iter().map(group_words).collect();
+    let groups = plan.topology.groups().iter().filter(|group| !group.is_link_pair());
+    let groups: Vec<String> = groups.map(group_words).collect();
     if !groups.is_empty() {
         say!("groups           {}", abridged(&groups, ", ", GROUPS_SHOWN_MAX));
     }
@@ -389,9 +390,12 @@ fn print_resilience(plan: &Plan, summary: &FailoverSummary) -> Result<()> {
     let FailoverSummary { links_covered, links_dividing, switches, groups, drained, .. } = *summary;
     let FailoverSummary { max_channel_time, vlans_extra, fdb_entries_extra, .. } = *summary;
     let worst = load_words(plan, max_channel_time);
+    let pairs = plan.topology.groups().iter().filter(|group| group.is_link_pair()).count();
+    let group = if pairs > 0 && pairs == plan.topology.groups().len() { "link pair" } else { "group" };
+    let among = if pairs > 0 && group == "group" { ", every two links among them," } else { "" };
     let or_others = match (switches, groups) {
         (Some(switches), Some(groups)) => {
-            format!(", {} or {}", counted(switches.covered, "switch"), counted(groups.covered, "group"))
+            format!(", {} or {}{among}", counted(switches.covered, "switch"), counted(groups.covered, group))
         }
         (Some(switches), None) => format!(" or {}", counted(switches.covered, "switch")),
         (None, _) => String::new(),
@@ -408,7 +412,7 @@ fn print_resilience(plan: &Plan, summary: &FailoverSummary) -> Result<()> {
         let links = counted(links_dividing, "link");
         say!("                 {links} {have} no alternative path: {their} failure cuts hosts off");
     }
-    for (coverage, what) in [(switches, "switch"), (groups, "group")] {
+    for (coverage, what) in [(switches, "switch"), (groups, group)] {
         let Some(PartCoverage { dividing: dividing @ 1.., .. }) = coverage else { continue };
         let (are, their) = if dividing == 1 { ("is", "its") } else { ("are", "their") };
         say!(

@@ -232,7 +232,7 @@ fn show_switch(plan: &Plan, switch: SwitchId, output: Output) -> Result<()> {
             "tagged": port.tagged.to_string(), "entries": entries,
         });
         if let Attachment::Link(link) = topology.port(port.port).attachment {
-            let groups = topology.groups().iter().filter(|group| group.links.contains(&link));
+            let groups = topology.groups().iter().filter(|group| !group.is_link_pair() && group.links.contains(&link));
             let groups: Vec<&str> = groups.map(|group| group.name.as_str()).collect();
             if !groups.is_empty() {
                 row["groups"] = groups.into();

@@ -17,13 +17,13 @@ mod after;
 mod forest;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     iter, thread,
 };
 
 use fabric::{
     Assignment, ChannelId, Failover, FailoverSummary, Failure, FindingKind, LinkId, PartCoverage, Proof, Resilience,
-    SwitchId, SwitchOver, VlanId,
+    SwitchId, SwitchOver, Topology, VlanId,
 };
 
 use self::{
@@ -80,6 +80,9 @@ pub(crate) fn judge(
     }
     if state.plan.policy.resilience.protects_groups() {
         failures.extend(topology.group_ids().map(Failure::Group));
+    }
+    if state.plan.policy.resilience.protects_link_pairs() {
+        judge_link_pairs(topology, findings);
     }
     let judge = |failure, tracer: &mut Tracer| {
         let over = failover.switch_over(failure);
@@ -346,6 +349,20 @@ fn reached_without(state: &FabricState<'_>, dead: &[LinkId], start: SwitchId) ->
         }
     }
     seen
+}
+
+/// Judges whether every two links are a group, so that their failure is among those that are judged.
+fn judge_link_pairs(topology: &Topology, findings: &mut Findings) {
+    let groups = topology.groups().iter().filter(|group| group.switches.is_empty());
+    let known: BTreeSet<&[LinkId]> = groups.map(|group| group.links.as_slice()).collect();
+    for a in topology.link_ids() {
+        for b in topology.link_ids().skip(a.index() + 1).filter(|b| !known.contains(&[a, *b][..])) {
+            findings.fatal(FindingKind::BadSwitchOver, || {
+                let both = format!("{} and {}", topology.link_label(a), topology.link_label(b));
+                (both, "the policy asks for the failure of any two links, but these are no group".to_owned())
+            });
+        }
+    }
 }
 
 fn judge_summary(
