@@ -27,6 +27,7 @@ mod in_band;
 mod intent;
 mod lag;
 mod limits;
+mod link_pairs;
 mod mac;
 mod model;
 mod models;

@@ -130,7 +130,7 @@ const RULES: &[Rule] = &[
             "api-client",
             "rack",
         ],
-        tests_with: &["bridge-mib", "snmp", "switchd"],
+        tests_with: &["bridge-mib", "snmp", "switchd", "tagging"],
         purity: Purity::Shell,
     },
     Rule {

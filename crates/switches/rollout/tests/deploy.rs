@@ -503,6 +503,37 @@ fn an_interrupted_live_change_resumes_or_goes_back() {
     });
 }
 
+/// Hosts change only while every switch holds the stage before, though one has lost it since the change was interrupted.
+#[test]
+fn a_switch_that_has_lost_a_stage_gets_it_again_before_hosts_change() {
+    let lost = AtomicUsize::new(0);
+    for_each_seed(|seed| {
+        let mut rng = Rng::new(seed);
+        let mut world = World::random(&mut rng);
+        let old = world.plan(&mut rng, 10);
+        world.hold(&old);
+        let goals = world.plan(&mut rng, 20);
+        let way = || Way::Live { start: known(&old), stages: live_stages(&old, &goals) };
+        world.tagging.between = between(&old, &goals).to_vec();
+        let mut deployment = Deployment::new(&world.topology, order(&world, goals.clone(), way(), 1));
+        world.patience = Some(rng.below(14 * world.switches.len()));
+        world.run(&mut [&mut deployment], &mut rng);
+        world.patience = None;
+        let Some(journal) = world.journal.clone().filter(|journal| matches!(journal.stages_done, Some(1 | 3))) else {
+            return;
+        };
+        world.restart(SwitchId::new(rng.below(world.switches.len())), None, &mut rng);
+        let mut resumed = order(&world, goals.clone(), way(), 1);
+        resumed.resume = Some(journal);
+        let mut deployment = Deployment::new(&world.topology, resumed);
+        world.run(&mut [&mut deployment], &mut rng);
+        assert!(matches!(deployment.outcome(), Some(Outcome::Deployed { .. })), "{:?}", deployment.outcome());
+        assert_eq!((world.running(), world.tagging.state), (goals, 2));
+        lost.fetch_add(1, Ordering::Relaxed);
+    });
+    assert!(env::var_os("SEED").is_some() || lost.into_inner() > 5, "the case came up too seldom");
+}
+
 /// Its own stages would begin anywhere.
 #[test]
 fn the_journal_of_another_change_is_no_place_to_go_on_live() {

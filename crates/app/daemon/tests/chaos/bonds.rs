@@ -29,8 +29,9 @@ struct Bond {
     used: Option<PortId>,
     /// Whether somebody chose the port, not the bond.
     by_hand: bool,
-    /// Whether the primary port carried when that was looked at last.
+    /// Whether the primary port carried when that was looked at last, and whether its switch was cut off from all others.
     primary_carried: bool,
+    primary_cut_off: bool,
 }
 
 impl FailoverBonds {
@@ -38,7 +39,7 @@ impl FailoverBonds {
         let of = |active: HostId| {
             let ports = std::iter::once(active).chain(topology.standby_ports(active));
             let ports = ports.map(|host| topology.host(host).port).collect();
-            (active, Bond { ports, used: None, by_hand: false, primary_carried: false })
+            (active, Bond { ports, used: None, by_hand: false, primary_carried: false, primary_cut_off: false })
         };
         let is_bond = |host: &HostId| topology.standby_ports(*host).next().is_some();
         let bonds: BTreeMap<HostId, Bond> = topology.host_ids().filter(is_bond).map(of).collect();
@@ -81,8 +82,8 @@ impl FailoverBonds {
     }
 
     /// Has every bond use the port that it would, of those that carry: its primary one once that comes up, its own while it carries, and
-    /// the first one otherwise.
-    pub(crate) fn settle(&mut self, now_ms: u64, carries: &BTreeSet<PortId>) {
+    /// the first one otherwise. `cut_off` are the ports of switches that are cut off from all others.
+    pub(crate) fn settle(&mut self, now_ms: u64, carries: &BTreeSet<PortId>, cut_off: &BTreeSet<PortId>) {
         self.count(now_ms);
         for bond in self.bonds.values_mut() {
             let primary_carries = carries.contains(&bond.ports[0]);
@@ -92,6 +93,12 @@ impl FailoverBonds {
                 Some(used) if carries.contains(&used) => Some(used),
                 _ => bond.ports.iter().copied().find(|port| carries.contains(port)),
             };
+            let is_cut_off = cut_off.contains(&bond.ports[0]);
+            let is_reached_again = std::mem::replace(&mut bond.primary_cut_off, is_cut_off) && !is_cut_off;
+            if is_reached_again && used != Some(bond.ports[0]) {
+                // A host may watch carriers or its peers, so only frames tell whether it goes back to its primary port.
+                self.unforeseen_ms = now_ms;
+            }
             if used == bond.used {
                 continue;
             }

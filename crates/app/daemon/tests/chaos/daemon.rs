@@ -26,8 +26,9 @@ use switch_model::{SwitchConfig, align, observe::drift};
 
 use crate::{
     attendant::Attendant,
+    hosts,
     keeper::{Keeper, ROUND_MS},
-    traffic,
+    pairs, traffic,
     world::{Died, World},
 };
 
@@ -224,7 +225,9 @@ fn deploy(world: &mut World, manager: &Manager, plan: &Plan, since: Option<&Plan
         Err(error) => return badly(&error.words()),
     };
     let learned = known_addresses(manager, since.unwrap_or(plan));
-    let request = request(plan, since, &[], &learned, if journal.is_some() { Start::Resume } else { Start::Fresh });
+    let program = manager.config().hosts_program.clone();
+    let request =
+        request(plan, since, &program, &learned, if journal.is_some() { Start::Resume } else { Start::Fresh });
     let route = match Route::new(&request) {
         Ok(route) => route,
         Err(error) => return badly(&error.words()),
@@ -266,6 +269,7 @@ fn deploy(world: &mut World, manager: &Manager, plan: &Plan, since: Option<&Plan
         events: &mut ignore,
     };
     let started_ms = world.now_ms();
+    world.fabric.kept = since.map(|old| pairs::through(&world.fabric, [old, plan])).unwrap_or_default();
     let mut open: Vec<SwitchRequest> = Vec::new();
     let outcome = loop {
         deployment.handle_time(Duration::from_millis(world.now_ms() - started_ms));
@@ -289,11 +293,12 @@ fn deploy(world: &mut World, manager: &Manager, plan: &Plan, since: Option<&Plan
         if manager.is_stopping() {
             deployment.handle_interrupt();
         }
-        let reply = carry_out(world, &route, &mut judged, asked)?;
+        let reply = carry_out((world, manager), &route, &mut judged, asked)?;
         deployment.handle_time(Duration::from_millis(world.now_ms() - started_ms));
         deployment.handle_reply(reply);
     };
     world.say(|| format!("outcome: {outcome:?}"));
+    let cut_none = !std::mem::take(&mut world.fabric.kept).is_empty();
     if let Err(error) = conclude(store, &deployment, &outcome) {
         return badly(&error.words());
     }
@@ -304,14 +309,29 @@ fn deploy(world: &mut World, manager: &Manager, plan: &Plan, since: Option<&Plan
         world.fabric.set_as_planned(&plan.topology);
     }
     Ok(match outcome_words(&route.topology, &outcome) {
-        Ok(()) => Deployed::Well,
+        Ok(()) => {
+            count_well(world, &route, cut_none);
+            if since.is_none() {
+                hosts::hand_out_by_hand(world, plan);
+            }
+            Deployed::Well
+        }
         Err(_) if manager.is_stopping() => Deployed::Interrupted,
         Err(why) => Deployed::Badly(why),
     })
 }
 
+fn count_well(world: &mut World, route: &Route, cut_none: bool) {
+    if cut_none {
+        world.count("hitless deployments that cut no pair");
+    }
+    if !route.hosts.is_empty() {
+        world.count("hitless deployments of hosts that tag");
+    }
+}
+
 fn carry_out(
-    world: &mut World,
+    (world, manager): (&mut World, &Manager),
     route: &Route,
     judged: &mut Judged<'_, '_>,
     asked: SwitchRequest,
@@ -337,7 +357,7 @@ fn carry_out(
             let devices: Vec<SwitchConfig> = devices.iter().map(|device| (**device).clone()).collect();
             Reply::Judged(judged.judge(&devices))
         }
-        SwitchRequest::Hosts(state) => Reply::Hosts(judged.tell_hosts(state)),
+        SwitchRequest::Hosts(state) => Reply::Hosts(hosts::hand_out(world, manager, &route.hosts[state])?),
         SwitchRequest::Note(mark) => Reply::Recorded(judged.note(mark)),
         SwitchRequest::Record(journal) => Reply::Recorded(judged.record(&journal)),
     })

@@ -12,7 +12,7 @@ fn ends(fabric: &VirtualFabric, mac: Mac, port: PortId) -> BTreeSet<PortId> {
     let switch = |port: &PortId| fabric.topology.port(*port).switch;
     let senders = senders(fabric, mac).into_iter();
     let senders = senders.filter(|from| switch(from) == switch(&port) || fabric.has_links(switch(from)));
-    let ways = senders.filter_map(|from| frames::unicast(fabric, from, mac));
+    let ways = senders.flat_map(|from| frames::unicast_ways(fabric, from, mac));
     ways.flat_map(|way| way.named).collect()
 }
 
@@ -64,7 +64,7 @@ fn is_entered(fabric: &VirtualFabric, mac: Mac) -> bool {
 /// A frame from another host to an address at a port that does not reach it, or goes elsewhere too.
 fn lost(fabric: &VirtualFabric, mac: Mac, port: PortId) -> Option<String> {
     let astray = |from: PortId| {
-        let way = frames::unicast(fabric, from, mac).filter(|way| way.left != [port])?;
+        let way = frames::unicast_ways(fabric, from, mac).find(|way| way.left != [port])?;
         let label = |port: &PortId| fabric.topology.port_label(*port);
         let left: Vec<String> = way.left.iter().map(label).collect();
         let how = if way.flooded { ", flooded" } else { "" };

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{Admin, Attachment, LinkId, Mac, PortId, SwitchId, Topology, VlanId, rng::Rng};
 use switch_model::{LagMembership, Slot, SwitchConfig, edit::Edit, mark::Mark};
+use tagging::TaggingTable;
 
-use crate::bonds::FailoverBonds;
+use crate::{bonds::FailoverBonds, hosts::HostTables, pairs::Pair};
 
 /// A switch.
 pub(crate) struct Switch {
@@ -32,6 +33,10 @@ pub(crate) struct VirtualFabric {
     pub(crate) switches: Vec<Switch>,
     pub(crate) cut: BTreeSet<LinkId>,
     pub(crate) bonds: FailoverBonds,
+    /// What hosts that tag hold.
+    pub(crate) tables: HostTables,
+    /// Pairs that a hitless change under way may not cut.
+    pub(crate) kept: BTreeSet<Pair>,
     /// Ports whose cable to a host is cut.
     edges_cut: BTreeSet<PortId>,
     pub(crate) now_ms: u64,
@@ -67,6 +72,8 @@ impl VirtualFabric {
             topology: topology.clone(),
             switches,
             bonds: FailoverBonds::new(topology),
+            tables: HostTables::new(),
+            kept: BTreeSet::new(),
             cut: BTreeSet::new(),
             edges_cut: BTreeSet::new(),
             now_ms: 0,
@@ -100,7 +107,9 @@ impl VirtualFabric {
             }
         }
         let carrying = self.carrying();
-        self.bonds.settle(self.now_ms, &carrying);
+        let alone = self.topology.switch_ids().filter(|switch| !self.has_links(*switch));
+        let cut_off = alone.flat_map(|switch| self.topology.port_ids(switch)).collect();
+        self.bonds.settle(self.now_ms, &carrying, &cut_off);
     }
 
     fn carrying(&self) -> BTreeSet<PortId> {
@@ -191,6 +200,12 @@ impl VirtualFabric {
     pub(crate) fn turn_off(&mut self, switch: SwitchId) {
         self.switches[switch.index()].on = false;
         self.settle();
+    }
+
+    /// A host holds another table.
+    pub(crate) fn set_table(&mut self, mac: Mac, table: TaggingTable) {
+        self.tables.insert(mac, table);
+        self.version += 1;
     }
 
     /// It starts with what it saved.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use fabric::{Attachment, Mac, PortId, SpanningTree, SwitchId, VlanId};
+use tagging::{Spread, TaggingTable};
 
 use crate::fabric::VirtualFabric;
 
@@ -29,16 +30,39 @@ pub(crate) fn next(fabric: &VirtualFabric, switch: SwitchId, entered: Option<Por
     ports.filter_map(|port| onward(fabric, port, vlan)).collect()
 }
 
-/// The VLAN of frames that enter by a host's port, if any do.
-fn sent_in(fabric: &VirtualFabric, port: PortId) -> Option<VlanId> {
-    let is_in = |vlan: &VlanId| fabric.running(port).is_member(*vlan);
-    fabric.running(port).pvid.filter(is_in).filter(|_| fabric.carries(port))
+/// The table of the host at a port; none if its switch tags.
+fn table(fabric: &VirtualFabric, port: PortId) -> Option<&TaggingTable> {
+    let Attachment::Host(host) = fabric.topology.port(port).attachment else { return None };
+    fabric.tables.get(&fabric.topology.host(host).mac)
 }
 
-/// Whether frames of a VLAN leave by a port to a host.
+/// The VLAN of broadcasts of the host at a port; none if there is none for them.
+pub(crate) fn broadcast_vlan(fabric: &VirtualFabric, port: PortId) -> Option<VlanId> {
+    match table(fabric, port) {
+        Some(table) => table.group.as_ref().map(|route| route.choices()[0]),
+        None => fabric.running(port).pvid,
+    }
+}
+
+/// The VLANs of frames for an address from the host at a port: each flow has one of them.
+fn unicast_vlans(fabric: &VirtualFabric, port: PortId, to: Mac) -> Vec<Option<VlanId>> {
+    let destination = table(fabric, port).and_then(|table| table.destinations.get(&to));
+    match destination {
+        Some(route) if route.how() == Spread::First => vec![Some(route.choices()[0])],
+        Some(route) => route.choices().iter().copied().map(Some).collect(),
+        None => vec![broadcast_vlan(fabric, port)],
+    }
+}
+
+/// Whether frames of a VLAN get in by a port.
+fn gets_in(fabric: &VirtualFabric, port: PortId, vlan: VlanId) -> bool {
+    fabric.running(port).is_member(vlan) && fabric.carries(port)
+}
+
+/// Whether frames of a VLAN leave by a port to a host that takes them.
 fn leaves_to_host(fabric: &VirtualFabric, port: PortId, vlan: VlanId) -> bool {
     let is_host = matches!(fabric.topology.port(port).attachment, Attachment::Host(_));
-    is_host && fabric.running(port).is_member(vlan) && fabric.carries(port)
+    is_host && gets_in(fabric, port, vlan) && table(fabric, port).is_none_or(|table| table.receive.contains(vlan))
 }
 
 /// Where a frame goes.
@@ -58,23 +82,33 @@ pub(crate) struct Way {
 
 /// The way of a broadcast from a host's port; none if it enters no switch.
 pub(crate) fn flood(fabric: &VirtualFabric, from: PortId) -> Option<Way> {
-    walk(fabric, from, &|_, _| None)
+    walk(fabric, (from, broadcast_vlan(fabric, from)?), &|_, _| None)
 }
 
-/// The way of a frame to an address from a host's port; none if it enters no switch.
-pub(crate) fn unicast(fabric: &VirtualFabric, from: PortId, to: Mac) -> Option<Way> {
-    walk(fabric, from, &|switch, vlan| {
+/// The ways of frames to an address from a host's port, by the VLANs that it spreads them over; no way where a frame enters no switch.
+pub(crate) fn unicast(fabric: &VirtualFabric, from: PortId, to: Mac) -> Vec<(Option<VlanId>, Option<Way>)> {
+    let knows = |switch: SwitchId, vlan: VlanId| {
         let first = fabric.topology.switch_ports(switch).start;
         let entry = fabric.switch(switch).running.entries.get(&(vlan, to)).copied();
         entry.or_else(|| fabric.row(switch, vlan, to)).map(|slot| PortId::new(first + slot.index()))
-    })
+    };
+    let way = |vlan: VlanId| walk(fabric, (from, vlan), &knows);
+    unicast_vlans(fabric, from, to).into_iter().map(|vlan| (vlan, vlan.and_then(way))).collect()
+}
+
+/// The same, of frames that enter a switch.
+pub(crate) fn unicast_ways(fabric: &VirtualFabric, from: PortId, to: Mac) -> impl Iterator<Item = Way> {
+    unicast(fabric, from, to).into_iter().filter_map(|(_, way)| way)
 }
 
 /// Follows a frame; `knows` says by which port a switch sends it on, if it knows.
-fn walk(fabric: &VirtualFabric, from: PortId, knows: &dyn Fn(SwitchId, VlanId) -> Option<PortId>) -> Option<Way> {
+fn walk(fabric: &VirtualFabric, from: Place, knows: &dyn Fn(SwitchId, VlanId) -> Option<PortId>) -> Option<Way> {
+    if !gets_in(fabric, from.0, from.1) {
+        return None;
+    }
     let mut way = Way::default();
     let mut passed: BTreeSet<SwitchId> = BTreeSet::new();
-    let mut due = vec![(from, sent_in(fabric, from)?)];
+    let mut due = vec![from];
     while let Some((port, vlan)) = due.pop() {
         let switch = fabric.topology.port(port).switch;
         if !passed.insert(switch) {

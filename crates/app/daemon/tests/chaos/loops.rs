@@ -65,7 +65,7 @@ fn once(fabric: &VirtualFabric, when: &str) {
     let mut done = BTreeSet::new();
     for host in topology.hosts() {
         // Hosts of one switch send alike in one VLAN.
-        if !done.insert((topology.port(host.port).switch, fabric.running(host.port).pvid)) {
+        if !done.insert((topology.port(host.port).switch, frames::broadcast_vlan(fabric, host.port))) {
             continue;
         }
         let Some(way) = frames::flood(fabric, host.port) else { continue };

@@ -1,8 +1,9 @@
 //! Days of virtual time with random faults: cables, switches, management networks, stores and clocks fail, virtual machines move, traffic
-//! shifts, people interfere, and the daemon is killed at any moment, also in the middle of a write. After every change no broadcast may go
-//! round or come to a switch twice; once switches hold what was ordered, entries of bonds and of learned addresses lead to one port;
-//! targets follow each other; what anybody was told is so; and once all faults are over, a person who follows what the daemon says has
-//! every switch as planned again, and every frame reaches every address by entries.
+//! shifts, people interfere, programs that hand tables to hosts fail halfway, and the daemon is killed at any moment, also in the middle
+//! of a write. After every change no broadcast may go round or come to a switch twice, and a hitless change cuts no pair, whichever tables
+//! hosts hold; once switches hold what was ordered, entries of bonds and of learned addresses lead to one port; targets follow each other;
+//! what anybody was told is so; and once all faults are over, a person who follows what the daemon says has every switch as planned again,
+//! and every frame reaches every address by entries.
 //!
 //! ```text
 //!   World: faults, guests and people, by a seed ─▶ VirtualFabric ◀─ daemon: polls, standby, addresses, deployments, one step at a time
@@ -19,9 +20,11 @@ mod fabric;
 mod flaky;
 mod frames;
 mod guests;
+mod hosts;
 mod keeper;
 mod loops;
 mod managed;
+mod pairs;
 mod people;
 mod shapes;
 mod tables;
@@ -51,7 +54,7 @@ use espalierd::{
 use crate::{
     fabric::VirtualFabric,
     people::People,
-    shapes::shapes,
+    shapes::{Shape, Tags, shapes},
     world::{DAY_MS, Died, World},
 };
 
@@ -65,9 +68,14 @@ const SETTLING_MS: u64 = 3 * 3_600_000;
 const START_MS: u64 = 90_000;
 
 /// What comes up within a hundred days.
-const COMES_UP: [&str; 21] = [
+const COMES_UP: [&str; 26] = [
     "deployments",
     "hitless deployments",
+    "hitless deployments that cut no pair",
+    "hitless deployments of hosts that tag",
+    "states that all hosts got from the program",
+    "programs for hosts that failed",
+    "programs for hosts that ended with the daemon",
     "deployments that failed",
     "switches put back",
     "PVIDs written by standby",
@@ -129,11 +137,15 @@ fn days_of_faults() {
 
 fn day(seed: u64, verbose: bool) -> BTreeMap<&'static str, u64> {
     let mut rng = Rng::new(seed);
-    let (topology, plans) = &shapes()[rng.below(shapes().len())];
+    let Shape { topology, plans, tags } = &shapes()[rng.below(shapes().len())];
     let mut config = Config::default();
     config.ladder.drift = if rng.below(2) == 0 { Reaction::Act } else { Reaction::Report };
     (config.store.keep_targets, config.store.keep_days) = (people::KEPT_TARGETS, 0);
     config.ladder.traffic = Reaction::Propose;
+    // Now and then nobody has set the program up, and hosts get tables by hand.
+    if *tags == Tags::Hosts && rng.below(5) > 0 {
+        config.hosts_program = vec!["hand-out".to_owned()];
+    }
     config.approval.needed = 1 + rng.below(2);
     if rng.below(4) == 0 {
         config.approval.author = AuthorApproval::Forbidden;

@@ -21,7 +21,7 @@ use switch_model::{
 
 use crate::{
     fabric::{Switch, VirtualFabric, names},
-    loops,
+    loops, pairs,
 };
 
 /// Subtypes of LLDP identifiers: locally assigned chassis, interface name.
@@ -212,6 +212,7 @@ impl VirtualFabric {
                 Some((stop, Midway::Restarts)) if stop == at => {
                     self.turn_off(own);
                     self.turn_on(own);
+                    self.kept.clear();
                     loops::none(self, "after a restart in the middle of a write");
                     return Some(Err(Fault::Silent));
                 }
@@ -228,6 +229,7 @@ impl VirtualFabric {
             self.forget_entered(own);
             self.settle();
             loops::none(self, "after a change");
+            pairs::none_cut(self, "after a change");
         }
         let state = &mut self.switches[own.index()];
         state.fence += 1;

@@ -5,10 +5,21 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use fabric::{Plan, Policy, Resilience, Topology, format::native::parse_native};
+use fabric::{Plan, Policy, Resilience, Tagging, Topology, format::native::parse_native};
 
 /// A fabric, and plans that people propose for it.
-pub(crate) type Shape = (Topology, Arc<Vec<Plan>>);
+pub(crate) struct Shape {
+    pub(crate) topology: Topology,
+    pub(crate) plans: Arc<Vec<Plan>>,
+    pub(crate) tags: Tags,
+}
+
+/// Who tags frames.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tags {
+    Switches,
+    Hosts,
+}
 
 /// Pairs of switches that are joined, beginning with a ring.
 const CABLINGS: [&[(usize, usize)]; 3] = [
@@ -16,6 +27,9 @@ const CABLINGS: [&[(usize, usize)]; 3] = [
     &[(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)],
     &[(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (1, 3), (0, 2)],
 ];
+
+/// Most VLANs that a pair of hosts is spread over.
+const PATHS_MAX: u32 = 2;
 
 /// What hosts are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,35 +44,48 @@ enum Rim {
     Mixed,
 }
 
-/// Which cabling has which kind of rim.
-const SHAPES: [(usize, Rim); 9] = [
-    (0, Rim::Plain),
-    (1, Rim::Plain),
-    (2, Rim::Plain),
-    (0, Rim::Bonds),
-    (1, Rim::Bonds),
-    (0, Rim::Guests),
-    (2, Rim::Guests),
-    (0, Rim::Mixed),
-    (1, Rim::Mixed),
+/// Which cabling has which kind of rim, and who tags.
+const SHAPES: [(usize, Rim, Tags); 12] = [
+    (0, Rim::Plain, Tags::Switches),
+    (1, Rim::Plain, Tags::Switches),
+    (2, Rim::Plain, Tags::Switches),
+    (0, Rim::Bonds, Tags::Switches),
+    (1, Rim::Bonds, Tags::Switches),
+    (0, Rim::Guests, Tags::Switches),
+    (2, Rim::Guests, Tags::Switches),
+    (0, Rim::Mixed, Tags::Switches),
+    (1, Rim::Mixed, Tags::Switches),
+    (1, Rim::Plain, Tags::Hosts),
+    (2, Rim::Plain, Tags::Hosts),
+    (0, Rim::Plain, Tags::Hosts),
 ];
 
 /// Small fabrics with hosts of every kind.
 pub(crate) fn shapes() -> &'static [Shape] {
     static MADE: OnceLock<Vec<Shape>> = OnceLock::new();
-    MADE.get_or_init(|| SHAPES.iter().map(|(cabling, rim)| shape(CABLINGS[*cabling], *rim)).collect())
+    MADE.get_or_init(|| SHAPES.iter().map(|(cabling, rim, tags)| shape(CABLINGS[*cabling], *rim, *tags)).collect())
 }
 
-fn shape(links: &[(usize, usize)], rim: Rim) -> Shape {
+fn shape(links: &[(usize, usize)], rim: Rim, tags: Tags) -> Shape {
     let topology = parse_native("chaos.yaml", &text(links, rim)).expect("a sound topology");
-    let policies = [
-        Policy { resilience: Resilience::OneLink, ..Policy::default() },
-        Policy::default(),
-        Policy { resilience: Resilience::OneLink, seed: 7, ..Policy::default() },
-    ];
     let plan = |policy: &Policy| planner::plan(&topology, policy, None).expect("a plan");
-    let plans = policies.iter().map(plan).collect();
-    (topology, Arc::new(plans))
+    let plans = Arc::new(policies(tags).iter().map(plan).collect());
+    Shape { topology, plans, tags }
+}
+
+fn policies(tags: Tags) -> [Policy; 3] {
+    match tags {
+        Tags::Switches => [
+            Policy { resilience: Resilience::OneLink, ..Policy::default() },
+            Policy::default(),
+            Policy { resilience: Resilience::OneLink, seed: 7, ..Policy::default() },
+        ],
+        Tags::Hosts => [
+            Policy { tagging: Tagging::Source, ..Policy::default() },
+            Policy { tagging: Tagging::Pair, ..Policy::default() },
+            Policy { tagging: Tagging::Pair, paths_max: PATHS_MAX, ..Policy::default() },
+        ],
+    }
 }
 
 fn text(links: &[(usize, usize)], rim: Rim) -> String {

@@ -40,10 +40,14 @@ pub(crate) fn loads(fabric: &VirtualFabric, plan: &Topology, demands: &[Demand])
     let (mut out, mut entered): (BTreeMap<PortId, f64>, BTreeMap<PortId, f64>) = Default::default();
     for Demand { from, to, rate_bps } in demands {
         let (from, to) = (fabric.topology.host(*from), fabric.topology.host(*to));
-        let Some(way) = frames::unicast(fabric, from.port, to.mac) else { continue };
-        *entered.entry(from.port).or_default() += rate_bps;
-        let sent = way.entered.iter().filter_map(|(port, _)| fabric.far(*port));
-        sent.chain(way.left).for_each(|port| *out.entry(port).or_default() += rate_bps);
+        let ways = frames::unicast(fabric, from.port, to.mac);
+        // Flows are many, so each VLAN has as many of them.
+        let rate_bps = rate_bps / ways.len() as f64;
+        for way in ways.into_iter().filter_map(|(_, way)| way) {
+            *entered.entry(from.port).or_default() += rate_bps;
+            let sent = way.entered.iter().filter_map(|(port, _)| fabric.far(*port));
+            sent.chain(way.left).for_each(|port| *out.entry(port).or_default() += rate_bps);
+        }
     }
     let load = |name: String, rate_bps: u64, ways: [f64; 2]| LinkLoad {
         name,

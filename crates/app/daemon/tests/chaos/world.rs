@@ -16,6 +16,7 @@ use crate::{
     fabric::VirtualFabric,
     flaky::{FlakyRecords, Mood},
     guests::Guests,
+    hosts::ProgramEnd,
     managed::Midway,
     people::People,
     traffic::{self, Demand},
@@ -256,6 +257,15 @@ impl World {
         Some((self.rng.below(40), how))
     }
 
+    /// After how many of the hosts the program that hands tables out ends before its time, and how, if it does.
+    pub(crate) fn program_end(&mut self, hosts: usize) -> Option<(usize, ProgramEnd)> {
+        if self.is_healed || hosts == 0 || self.rng.below(2) > 0 {
+            return None;
+        }
+        let how = [ProgramEnd::Fails, ProgramEnd::Killed][self.rng.below(2)];
+        Some((self.rng.below(hosts), how))
+    }
+
     /// Lets time pass while the daemon runs.
     ///
     /// # Errors
@@ -298,6 +308,7 @@ impl World {
     /// Lets time pass while there is no daemon.
     pub(crate) fn pass_without_daemon(&mut self, until_ms: u64) {
         self.stopped_for_ms = None;
+        self.fabric.kept.clear();
         while let Some(happening) = self.due(until_ms) {
             self.say(|| format!("{happening:?}, no daemon"));
             self.happen(happening);
@@ -321,6 +332,7 @@ impl World {
 
     fn happen(&mut self, happening: Happening) {
         let fabric = &mut self.fabric;
+        fabric.kept.clear();
         let what = match happening {
             Happening::Cut(link) => {
                 fabric.set_cut(link, true);

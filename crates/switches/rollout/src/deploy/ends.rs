@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use fabric::SwitchId;
 
 use super::{
-    CLAIMS_MAX, Deployment, Direction, Event, MENDS_MAX, Outcome, Precedence, RETURNS_MAX, Reason, Stage, Way,
+    CLAIMS_MAX, Deployment, Direction, Event, LiveStage, MENDS_MAX, Outcome, Precedence, RETURNS_MAX, Reason, Stage,
+    Way,
     legs::{Leg, Look},
 };
 use switch_model::{SwitchConfig, driver::Fault, mark::Phase, observe::drift, sight::End};
@@ -42,7 +43,7 @@ impl Deployment {
                     return self.turn(reason);
                 }
             }
-            Leg::Write(Stage::Live(stage)) => self.stages_done = stage + 1,
+            Leg::Write(Stage::Live(stage)) if !self.is_of_hosts(stage) => self.stages_done = stage + 1,
             Leg::End if matches!(self.order.way, Way::Undo) => return self.turn(Reason::Interrupted),
             Leg::End => self.deployed(),
             _ => {}
@@ -56,6 +57,10 @@ impl Deployment {
             self.stages_done = stage;
         }
         self.next_leg();
+    }
+
+    fn is_of_hosts(&self, stage: usize) -> bool {
+        matches!(&self.order.way, Way::Live { stages, .. } if matches!(stages[stage], LiveStage::Hosts(_)))
     }
 
     /// Hosts have gone to the state that they were asked to.

@@ -91,7 +91,13 @@ impl Deployment {
                     legs.extend([Leg::Record(name), Leg::Look(Look::Cables)]);
                     match stage {
                         LiveStage::Switches(_) => legs.extend([Leg::Write(name), Leg::Read(Stage::ReadBack)]),
-                        LiveStage::Hosts(state) => legs.push(Leg::Hosts(name, *state)),
+                        LiveStage::Hosts(state) => {
+                            if number == self.stages_done && self.order.resume.is_some() {
+                                // Hosts may go there only while switches hold what came before, which some may have lost since.
+                                legs.extend([Leg::Write(name), Leg::Read(Stage::ReadBack)]);
+                            }
+                            legs.push(Leg::Hosts(name, *state));
+                        }
                     }
                     legs.push(Leg::Look(Look::Floods));
                 }
