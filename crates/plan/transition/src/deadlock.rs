@@ -5,22 +5,21 @@
 //!   new   h2: s2 ▶ s3 ▶ s0    h3: s3 ▶ s0 ▶ s1       one and h2 and h3 by the new one, all four wait for each other
 //! ```
 //! A *window* is all that may be on the wire while one step is taken: every host sends by the state before the step or by
-//! the one after it, and the links of a VLAN are those that it has in either. They close no cycle (`lib.rs`), so a frame has one way
-//! to where it ends, whatever mixture the switches hold: at its receiver, or where an entry leads nowhere or has been turned. Nothing waits for ever in a window if the channel dependencies of
-//! all those ways close no cycle, class by class. Frames of the step before have left by then: a window that cannot block ends.
-//!
-//! Where hosts that change their VLANs all at once might block, they do so in turns, as many in each as cannot.
+//! the one after it, and the links of a VLAN are those that it has in either. They close no cycle (`lib.rs`), so a frame has
+//! one way to where it ends, whatever mixture the switches hold: at its receiver, or where an entry leads nowhere or has
+//! been turned. Nothing waits for ever in a window if the channel dependencies of all those ways close no cycle, class by
+//! class. Frames of the step before have left by then: a window that cannot block comes to its end.
 //!
 //! Cost of a window: O(hosts · VLANs · switches), where many hosts of a switch send alike O(hosts²).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
-    Admin, Attachment, ChannelId, FloodSet, HostId, HostTable, Plan, PortId, SwitchId, Topology, VlanId, VlanSet,
+    Admin, Attachment, ChannelId, FloodSet, HostId, Plan, PortId, SwitchId, Topology, VlanId, VlanSet,
     graph::{Arc, TopologicalOrder},
 };
 
-use super::{FabricState, stage::append, table};
+use super::{FabricState, table};
 
 /// Frames that cannot wait for each other for ever, whatever mixture of two plans switches and hosts hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,16 +30,9 @@ pub enum Frames {
     All,
 }
 
-/// A host that changes what it sends.
-pub(crate) struct Move {
-    pub(crate) host: HostId,
-    /// Those for which it changes the VLAN, ascending; none if it changes all, and its broadcasts.
-    receivers: Option<Vec<HostId>>,
-}
-
 /// What frames may wait for, on one cabling.
 pub(crate) struct Waits<'a> {
-    topology: &'a Topology,
+    pub(super) topology: &'a Topology,
     /// Priority classes that wait apart.
     classes: usize,
     /// Whether frames that spread through a VLAN are looked at.
@@ -54,7 +46,7 @@ type Forest = Vec<Vec<(ChannelId, SwitchId)>>;
 
 /// Where frames of one host end in one VLAN.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Ends {
+pub(super) enum Ends {
     /// At these switches: `set[switch]`.
     At(Vec<bool>),
     /// Wherever its links lead.
@@ -62,36 +54,16 @@ enum Ends {
 }
 
 /// Frames that wait alike: from a switch, in a VLAN, to some switches.
-type Flow = (SwitchId, VlanId, Ends);
+pub(super) type Flow = (SwitchId, VlanId, Ends);
 
 /// What carries frames while one step is taken.
-struct Window {
+pub(super) struct Window {
     forests: BTreeMap<VlanId, Forest>,
     /// The switches at which frames for a host may end beside its own: their entries for it lead out of the VLAN's links, or
     /// elsewhere in one state than in the other.
     astray: BTreeMap<(VlanId, HostId), Vec<SwitchId>>,
     /// The classes in which switches may have a VLAN's frames wait.
     classes: BTreeMap<VlanId, BTreeSet<usize>>,
-}
-
-impl Move {
-    /// The whole change of a host.
-    pub(crate) const fn whole(host: HostId) -> Self {
-        Self { host, receivers: None }
-    }
-
-    /// The host's table after it; none if its switch tags.
-    pub(crate) fn table(&self, topology: &Topology, now: &FabricState, after: &FabricState) -> Option<HostTable> {
-        let of = |state: &'_ FabricState| Some(state.tables.as_ref()?[self.host.index()].clone());
-        let (now, after) = (of(now)?, of(after)?);
-        let Some(receivers) = &self.receivers else { return Some(after) };
-        let mut unicast = Vec::new();
-        for host in topology.host_ids() {
-            let from = if receivers.binary_search(&host).is_ok() { &after } else { &now };
-            from.vlan_to(host).into_iter().for_each(|vlan| append(&mut unicast, host, vlan));
-        }
-        Some(HostTable { unicast, ..now })
-    }
 }
 
 impl<'a> Waits<'a> {
@@ -104,79 +76,6 @@ impl<'a> Waits<'a> {
         Some(Self { topology, classes: usize::from(classes), spreads, management })
     }
 
-    /// The order in which hosts may change from what they send in one state to what they send in another, in which nothing
-    /// else differs: one turn after the other, in each the hosts ascending. None if there is no such order.
-    ///
-    /// As many hosts as can take a turn as a whole; where none can, those that tag move as many receivers as they can.
-    pub(crate) fn turns(&self, before: &FabricState, after: &FabricState) -> Option<Vec<Vec<Move>>> {
-        let window = self.window(before, after);
-        let management: Vec<Flow> = self.managed().collect();
-        let new: Vec<Vec<Flow>> = self.topology.host_ids().map(|host| self.sent(&window, after, host)).collect();
-        let mut now = before.clone();
-        let mut waiting: Vec<HostId> = self.topology.host_ids().collect();
-        let mut turns = Vec::new();
-        loop {
-            let sent = self.topology.host_ids().flat_map(|host| self.sent(&window, &now, host));
-            let known: BTreeSet<Flow> = sent.chain(management.iter().cloned()).collect();
-            let mut order = self.no_arcs();
-            known.iter().try_for_each(|flow| order.insert_all(&self.arcs(&window, flow)).map(drop))?;
-            let mut joins = |flows: &[Flow]| {
-                let flows = flows.iter().filter(|flow| !known.contains(flow));
-                let arcs: Vec<Arc> = flows.flat_map(|flow| self.arcs(&window, flow)).collect();
-                order.insert_all(&arcs).is_some()
-            };
-            let (moved, rest): (Vec<HostId>, Vec<HostId>) = waiting.iter().partition(|host| joins(&new[host.index()]));
-            let mut turn: Vec<Move> = moved.into_iter().map(Move::whole).collect();
-            if turn.is_empty() && !rest.is_empty() {
-                turn = self.moves_of_some(&window, &now, after, &rest, &mut joins);
-                if turn.is_empty() {
-                    return None;
-                }
-            }
-            turn.iter().for_each(|moving| self.take(moving, &mut now, after));
-            turns.push(turn);
-            if rest.is_empty() {
-                return Some(turns);
-            }
-            waiting = rest;
-        }
-    }
-
-    /// Has a host send what it does after a move.
-    fn take(&self, moving: &Move, now: &mut FabricState, after: &FabricState) {
-        let table = moving.table(self.topology, now, after);
-        if let Some((tables, table)) = now.tables.as_mut().zip(table) {
-            tables[moving.host.index()] = table;
-        }
-        let port = self.topology.host(moving.host).port;
-        now.port_mut(self.topology, port).pvid = after.port(self.topology, port).pvid;
-    }
-
-    /// The receivers that hosts that tag can move.
-    fn moves_of_some(
-        &self,
-        window: &Window,
-        now: &FabricState,
-        after: &FabricState,
-        hosts: &[HostId],
-        joins: &mut impl FnMut(&[Flow]) -> bool,
-    ) -> Vec<Move> {
-        let (Some(tables), Some(wanted)) = (&now.tables, &after.tables) else { return Vec::new() };
-        let mut moves = Vec::new();
-        for &host in hosts {
-            let (table, wanted) = (&tables[host.index()], &wanted[host.index()]);
-            let mut can_move = |to: &HostId| {
-                let vlan = wanted.vlan_to(*to).filter(|vlan| table.vlan_to(*to) != Some(*vlan));
-                vlan.is_some_and(|vlan| joins(&[(self.topology.switch_of(host), vlan, self.ends(window, vlan, [*to]))]))
-            };
-            let receivers: Vec<HostId> = self.topology.host_ids().filter(|to| can_move(to)).collect();
-            if !receivers.is_empty() {
-                moves.push(Move { host, receivers: Some(receivers) });
-            }
-        }
-        moves
-    }
-
     /// Whether frames may wait for each other for ever while the fabric goes from one state to the other.
     pub(crate) fn may_block(&self, before: &FabricState, after: &FabricState) -> bool {
         let window = self.window(before, after);
@@ -187,11 +86,13 @@ impl<'a> Waits<'a> {
         flows.iter().any(|flow| order.insert_all(&self.arcs(&window, flow)).is_none())
     }
 
-    fn no_arcs(&self) -> TopologicalOrder {
+    /// No dependency yet.
+    pub(super) fn no_arcs(&self) -> TopologicalOrder {
         TopologicalOrder::by_number(&vec![0; self.topology.channel_count() * self.classes])
     }
 
-    fn window(&self, before: &FabricState, after: &FabricState) -> Window {
+    /// What carries frames between two states.
+    pub(super) fn window(&self, before: &FabricState, after: &FabricState) -> Window {
         let carries = |port: PortId| -> VlanSet {
             let up = [before, after].map(|state| state.port(self.topology, port));
             up.into_iter().filter(|intent| intent.admin == Admin::Up).flat_map(|intent| intent.tagged.iter()).collect()
@@ -239,7 +140,7 @@ impl<'a> Waits<'a> {
     }
 
     /// What a host sends.
-    fn sent(&self, window: &Window, state: &FabricState, host: HostId) -> Vec<Flow> {
+    pub(super) fn sent(&self, window: &Window, state: &FabricState, host: HostId) -> Vec<Flow> {
         let mut receivers: BTreeMap<VlanId, Vec<HostId>> = BTreeMap::new();
         let spread = match &state.tables {
             None => {
@@ -268,7 +169,7 @@ impl<'a> Waits<'a> {
     }
 
     /// Where frames for some hosts end in a VLAN.
-    fn ends(&self, window: &Window, vlan: VlanId, hosts: impl IntoIterator<Item = HostId>) -> Ends {
+    pub(super) fn ends(&self, window: &Window, vlan: VlanId, hosts: impl IntoIterator<Item = HostId>) -> Ends {
         let mut switches = vec![false; self.topology.switches().len()];
         for host in hosts {
             switches[self.topology.switch_of(host).index()] = true;
@@ -279,13 +180,13 @@ impl<'a> Waits<'a> {
     }
 
     /// What the controller and the switches send each other.
-    fn managed(&self) -> impl Iterator<Item = Flow> + '_ {
+    pub(super) fn managed(&self) -> impl Iterator<Item = Flow> + '_ {
         let from = self.management.into_iter().flat_map(|vlan| self.topology.switch_ids().map(move |s| (s, vlan)));
         from.map(|(switch, vlan)| (switch, vlan, Ends::Everywhere))
     }
 
     /// What frames of a flow may hold, and what they wait for meanwhile.
-    fn arcs(&self, window: &Window, (from, vlan, ends): &Flow) -> Vec<Arc> {
+    pub(super) fn arcs(&self, window: &Window, (from, vlan, ends): &Flow) -> Vec<Arc> {
         let Some(forest) = window.forests.get(vlan) else { return Vec::new() };
         // Every switch that is reached: the place of the one before it, and the channel from there.
         let mut reached: Vec<(SwitchId, usize, Option<ChannelId>)> = vec![(*from, 0, None)];

@@ -24,7 +24,8 @@
 //! mixed way there is an entry. Of the VLANs that hosts may spread frames over, only the assigned ones take part in this: hosts use
 //! the others before the first switch changes and after the last one, by one plan or the other.
 //!
-//! Where tables are too small for both plans at once, VLANs move in several rounds of fill, flip and free.
+//! Where tables are too small for both plans at once, VLANs move in several rounds of fill, flip and free. Where full buffers
+//! wait, no step may let frames of both plans wait for each other for ever (`deadlock.rs`); hosts flip in turns if that takes it (`turn.rs`).
 
 #![forbid(unsafe_code)]
 
@@ -33,6 +34,7 @@ mod difference;
 mod stage;
 mod step;
 mod table;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -15,11 +15,8 @@ use fabric::{
 };
 
 use super::{
-    FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChange, apply,
-    deadlock::{Move, Waits},
-    device_vlans,
-    stage::append,
-    table,
+    FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChange, apply, deadlock::Waits, device_vlans,
+    stage::append, table, turn::Move,
 };
 
 /// Steps so far, and where they have led.
