@@ -5,9 +5,10 @@ use std::{
     time::Duration,
 };
 
-use controller::{DeployRequest, Route, Start, Trial, Unconfirmable};
+use controller::{DeployRequest, HostTables, NotHitless, Route, Start, Trial, Unconfirmable, hitless};
 use fabric::{
-    Attachment, HostId, Mac, Plan, Policy, PortId, Severity, SwitchId, Topology, format::native::parse_native, rng::Rng,
+    Attachment, HostId, Mac, Plan, Policy, PortId, Severity, SwitchId, Topology, TopologyBuilder,
+    format::native::parse_native, rng::Rng,
 };
 use planner::{StepLimit, plan_with};
 use rollout::{
@@ -190,4 +191,45 @@ fn a_change_while_a_bond_uses_another_port_is_as_sound_as_its_plan() {
         others += usize::from(judged.findings().iter().any(|finding| finding.severity == Severity::Fatal));
     }
     assert!(others > 0, "some plans have other figures");
+}
+
+/// A ring of five switches, managed over its data ports.
+fn managed_in_band() -> Topology {
+    let mut text = "switches: {s0: , s1: , s2: , s3: , s4: }\nlinks:\n".to_owned();
+    (0..5).for_each(|n| text += &format!("  - s{n}:next -- s{}:before\n", (n + 1) % 5));
+    text += "management: {vlan: 1, controller: \"s0:controller\"}\nhosts:\n";
+    (0..5).for_each(|n| text += &format!("  h{n}: {{mac: \"{}\", port: \"s{n}:host\"}}\n", Mac::local(n + 1)));
+    parse_native("ring.yaml", &text).expect("a topology")
+}
+
+/// Whoever asks whether a change is hitless is told what a deployment of it would be told.
+#[test]
+fn a_change_that_is_called_hitless_has_a_route() {
+    let whole = managed_in_band();
+    let of = |topology: &Topology, previous| {
+        plan_with(topology, &Policy::default(), previous, &mut StepLimit::new(2)).expect("a plan")
+    };
+    let old = of(&whole, None);
+    let (mut ways, mut moved) = (0, 0);
+    for link in whole.link_ids() {
+        let mut builder = TopologyBuilder::of(&whole);
+        builder.remove_links(&BTreeSet::from([link]));
+        let less = of(&builder.finish().expect("a row"), Some(&old));
+        for (before, after) in [(&old, &less), (&less, &old)] {
+            let known = BTreeMap::new();
+            let route = Route::new(&request(before, after, &known));
+            match hitless(before, after, HostTables::ByHand) {
+                Ok(_) => {
+                    ways += 1;
+                    assert!(route.is_ok(), "{:?}", route.err().map(|error| error.words()));
+                }
+                Err(reason) => {
+                    moved += usize::from(reason == NotHitless::Management);
+                    let words = route.expect_err("no hitless change").words();
+                    assert!(words.contains(&reason.to_string()), "{reason} / {words}");
+                }
+            }
+        }
+    }
+    assert!(ways > 0 && moved > 0, "{ways} ways, {moved} with other cables for management");
 }

@@ -7,15 +7,12 @@ use std::{
     time::Duration,
 };
 
-use controller::ConnectOptions;
+use controller::{ConnectOptions, HostTables};
 use records::{EtcdConfig, EtcdCredentials, EtcdHistory, EtcdTls};
 use rollout::standby::HoldDown;
 use serde::Deserialize;
 
-use crate::{
-    core::{ladder::Ladder, propose::HostTables},
-    documents::Severity,
-};
+use crate::{core::ladder::Ladder, documents::Severity};
 
 /// Most receivers: what one event writes fits in one commit.
 const NOTIFY_MAX: usize = 32;

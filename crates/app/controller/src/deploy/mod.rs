@@ -9,6 +9,7 @@
 mod around;
 mod floods;
 mod found;
+mod hitless;
 mod hosts;
 mod mtu;
 mod probe;
@@ -41,6 +42,7 @@ use crate::{
 };
 
 pub use self::{
+    hitless::{HostTables, NotHitless, hitless},
     hosts::HostsState,
     probe::LinkTrial,
     rehearse::{Rehearsal, RehearsedStage, rehearse},

@@ -10,7 +10,10 @@ use rollout::{
 use switch_model::SwitchConfig;
 use transition::{Part, StepKind};
 
-use super::{DeployRequest, HostsState, Start};
+use super::{
+    DeployRequest, HostsState, Start,
+    hitless::{HostTables, has_hosts, hitless},
+};
 use crate::{
     Error,
     goals::{free_vlan, vlans_of},
@@ -65,8 +68,11 @@ impl Route {
         let before = LearnedPlan::new(old, request.learned);
         let known = in_other_topology(before.known(), &old.topology, &request.plan.topology);
         let plan = LearnedPlan::new(request.plan, &known);
-        let transition =
-            transition::steps(before.plan(), plan.plan()).map_err(|error| Error::Request(error.to_string()))?;
+        let host_tables = if request.hosts_program.is_empty() { HostTables::ByHand } else { HostTables::ByProgram };
+        let transition = hitless(before.plan(), plan.plan(), host_tables).map_err(|reason| {
+            let way_out = reason.way_out().map(|way_out| format!("; {way_out}"));
+            Error::Request(format!("{reason}{}", way_out.unwrap_or_default()))
+        })?;
         let topology = transition.topology;
         let twins: Vec<Option<SwitchId>> =
             topology.switches().iter().map(|switch| old.topology.find_switch(&switch.name)).collect();
@@ -79,20 +85,7 @@ impl Route {
             |switch: SwitchId, vlan: VlanId, mac: Mac| kept_before(switch, vlan, mac) || kept_after(switch, vlan, mac);
         let config = |device: &DeviceIntent| config_of(&topology, device, &kept_between);
         let management = Management::of(&topology, &transition.goal.devices);
-        if management != Management::of(&topology, &transition.start.devices) {
-            return Err(Error::Request(
-                "the plans manage the switches by different cables; plan with --previous, which keeps the old ones, or \
-                 deploy without --since"
-                    .to_owned(),
-            ));
-        }
         let joins = |switch: &SwitchId| twins[switch.index()].is_none();
-        if let (Some(switch), true) = (topology.switch_ids().find(joins), management != Management::OutOfBand) {
-            return Err(Error::Request(format!(
-                "{} joins and is managed over data ports, which no hitless change brings up; deploy without --since",
-                topology.switch(switch).name
-            )));
-        }
         let sequence = far_first(&topology, &transition.goal.devices);
         let (start, begun) = each_config(&topology, &transition.start.devices, (&kept_before, &kept_between));
         let (goals, ended) = each_config(&topology, &transition.goal.devices, (&kept_after, &kept_between));
@@ -117,10 +110,13 @@ impl Route {
                 }
             }
             stages.push(LiveStage::Switches(stage));
-            if step.kind != StepKind::Settle && step.parts.iter().any(|part| matches!(part, Part::Host(..))) {
-                if hosts.is_empty() {
-                    hosts.push(HostsState::plan(old));
-                }
+            if !has_hosts(&step.parts) {
+                continue;
+            }
+            if hosts.is_empty() {
+                hosts.push(HostsState::plan(old));
+            }
+            if step.kind != StepKind::Settle {
                 stages.push(LiveStage::Hosts(hosts.len()));
                 hosts.push(HostsState::between(&topology, &state, request.plan)?);
             }
@@ -128,13 +124,6 @@ impl Route {
         if !hosts.is_empty() {
             stages.push(LiveStage::Hosts(hosts.len()));
             hosts.push(HostsState::plan(request.plan));
-            if request.hosts_program.is_empty() {
-                return Err(Error::Request(
-                    "hosts tag their frames in these plans and change their tables between two steps: name the program that \
-                     hands tables to hosts (--hosts-program), or deploy without --since"
-                        .to_owned(),
-                ));
-            }
         }
         stages.push(LiveStage::Switches(differing(&ended, &goals)));
         stages.retain(|stage| !matches!(stage, LiveStage::Switches(configs) if configs.is_empty()));

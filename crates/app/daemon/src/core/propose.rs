@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use controller::count::abridged;
+use controller::{HostTables, count::abridged, hitless};
 use fabric::{Plan, Policy, Severity, SwitchId};
 use thiserror::Error;
-use transition::Part;
 
 use super::parts::Parts;
 use crate::documents::{Effect, Way};
@@ -29,15 +28,6 @@ pub enum NoProposal {
     },
 }
 
-/// How hosts that tag their own frames get tables between two steps of a hitless change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostTables {
-    /// A program hands them out.
-    ByProgram,
-    /// Not by the daemon.
-    ByHand,
-}
-
 /// What a plan would change, and how switches get to it from the plan that they hold.
 ///
 /// # Errors
@@ -59,10 +49,10 @@ pub fn effect(held: Option<&Plan>, next: &Plan, host_tables: HostTables) -> Resu
         }
         None => (next.devices.len(), 0),
     };
-    let steps = held.map(|held| hitless_steps(held, next, host_tables));
+    let steps = held.map(|held| hitless(held, next, host_tables).map(|transition| transition.steps.len()));
     let (way, steps, drained_because) = match steps {
         Some(Ok(steps)) => (Way::Hitless, Some(steps), None),
-        Some(Err(why)) => (Way::Drained, None, Some(why)),
+        Some(Err(why)) => (Way::Drained, None, Some(why.to_string())),
         None => (Way::Drained, None, Some("there is no target yet".to_owned())),
     };
     let effect = Effect {
@@ -75,24 +65,6 @@ pub fn effect(held: Option<&Plan>, next: &Plan, host_tables: HostTables) -> Resu
         drained_because,
     };
     Ok((way, effect))
-}
-
-/// How many steps lead from one plan to the other under traffic, or why none do.
-fn hitless_steps(held: &Plan, next: &Plan, host_tables: HostTables) -> Result<usize, String> {
-    let mut switches = next.topology.switches().iter();
-    let joins = switches.find(|switch| held.topology.find_switch(&switch.name).is_none());
-    if let Some(joins) = joins.filter(|_| next.topology.in_band().is_some()) {
-        return Err(format!("{} joins and is managed over data ports", joins.name));
-    }
-    let transition = transition::steps(held, next).map_err(|error| error.to_string())?;
-    let is_of_host = |part: &Part| matches!(part, Part::Host(..));
-    let hosts_change = transition.steps.iter().flat_map(|step| &step.parts).any(is_of_host);
-    if hosts_change && host_tables == HostTables::ByHand {
-        return Err(
-            "hosts tag their own frames, and no hosts_program hands them new tables between two steps".to_owned()
-        );
-    }
-    Ok(transition.steps.len())
 }
 
 /// A plan that does without these parts: that of `base`, with them drained as well, and as little changed as can be from what
