@@ -66,6 +66,19 @@ pub(super) struct Window {
     classes: BTreeMap<VlanId, BTreeSet<usize>>,
 }
 
+impl Window {
+    /// The VLANs that links carry, ascending.
+    pub(super) fn vlans(&self) -> impl Iterator<Item = VlanId> + '_ {
+        self.forests.keys().copied()
+    }
+
+    /// Whether the links of a VLAN join all switches.
+    pub(super) fn spans(&self, topology: &Topology, vlan: VlanId) -> bool {
+        let ends = self.forests.get(&vlan).map_or(0, |forest| forest.iter().map(Vec::len).sum());
+        ends == 2 * (topology.switches().len() - 1)
+    }
+}
+
 impl<'a> Waits<'a> {
     /// What may wait between two plans; none where switches drop what they cannot buffer.
     pub(crate) fn between(previous: &Plan, next: &Plan, topology: &'a Topology, frames: Frames) -> Option<Self> {

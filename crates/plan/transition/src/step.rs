@@ -10,13 +10,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{
-    Admin, Attachment, DeviceIntent, FdbEntry, FdbRun, HostId, HostRun, HostTable, Mac, PortId, PortIntent, SwitchId,
-    Topology, VlanId, VlanSet,
+    Admin, DeviceIntent, FdbEntry, FdbRun, HostId, HostRun, HostTable, Mac, PortId, PortIntent, SwitchId, Topology,
+    VlanId, VlanSet,
 };
 
 use super::{
     FabricState, Part, PortChange, Step, StepError, StepKind, SwitchChange, apply, deadlock::Waits, device_vlans,
-    stage::append, table, turn::Move,
+    stage::append, table,
 };
 
 /// Steps so far, and where they have led.
@@ -222,13 +222,13 @@ impl<'a> StepSequence<'a> {
     fn flip(&mut self, goal: &FabricState, waiting: &BTreeSet<VlanId>) -> Result<(), StepError> {
         let flipped = self.flipped(goal, |vlan| vlan.filter(|vlan| !waiting.contains(vlan)));
         let turns = match self.waits {
-            None => vec![self.topology.host_ids().map(Move::whole).collect()],
+            None => vec![flipped],
             Some(waits) => {
                 waits.turns(&self.now, &flipped).ok_or(StepError::MayBlock { step: StepKind::Flip.word() })?
             }
         };
-        for turn in turns {
-            let parts = self.moves(&flipped, &turn);
+        for state in turns {
+            let parts = self.sending_as(&state);
             self.take(StepKind::Flip, parts)?;
         }
         Ok(())
@@ -248,28 +248,19 @@ impl<'a> StepSequence<'a> {
         flipped
     }
 
-    /// What changes as some hosts, ascending, move to what they send in another state.
-    fn moves(&self, flipped: &FabricState, turn: &[Move]) -> Vec<Part> {
-        let moves = |host: HostId| turn.binary_search_by_key(&host, |moving| moving.host).is_ok();
-        let mut parts = self.switch_parts(flipped, |_, now, flipped| {
+    /// What changes so that hosts send as in another state.
+    fn sending_as(&self, state: &FabricState) -> Vec<Part> {
+        let mut parts = self.switch_parts(state, |_, now, state| {
             let mut change = SwitchChange::none(now.switch);
-            for (port, wanted) in now.ports.iter().zip(&flipped.ports) {
-                // Nobody sends from a port without a host.
-                if matches!(self.topology.port(port.port).attachment, Attachment::Host(host) if !moves(host)) {
-                    continue;
-                }
+            for (port, wanted) in now.ports.iter().zip(&state.ports) {
                 let (pvid, untagged_class) = (wanted.pvid, wanted.untagged_class);
                 change.port(port, PortChange { pvid, untagged_class, ..PortChange::none(port) });
             }
             change
         });
-        for (host, table) in
-            turn.iter().filter_map(|moving| Some((moving.host, moving.table(self.topology, &self.now, flipped)?)))
-        {
-            if self.now.tables.as_ref().is_some_and(|tables| tables[host.index()] != table) {
-                parts.push(Part::Host(host, table));
-            }
-        }
+        let tables = self.now.tables.iter().flatten().zip(state.tables.iter().flatten());
+        let differing = tables.enumerate().filter(|(_, (now, wanted))| now != wanted);
+        parts.extend(differing.map(|(host, (_, wanted))| Part::Host(HostId::new(host), wanted.clone())));
         parts
     }
 

@@ -4,11 +4,12 @@
 //!   all at once   may block     turn 1   h0, h2    those whose new ways close no cycle with all old ones
 //!                               turn 2   h1, h3    their old ways are free by then
 //! ```
-//! As many hosts as can take a turn as a whole; where none can, those that tag move as many receivers as they can.
+//! As many hosts as can take a turn as a whole; where none can, those that tag move as many receivers as they can. Where that
+//! leads nowhere, hosts that are left go to one tree that every switch and host knows, and from there to their new VLANs.
 
 use std::collections::BTreeSet;
 
-use fabric::{HostId, HostTable, Topology, graph::Arc};
+use fabric::{HostId, HostRun, HostTable, VlanId, graph::Arc};
 
 use super::{
     FabricState,
@@ -16,102 +17,133 @@ use super::{
     stage::append,
 };
 
-/// A host that changes what it sends.
-pub(crate) struct Move {
-    pub(crate) host: HostId,
-    /// Those for which it changes the VLAN, ascending; none if it changes all, and its broadcasts.
-    receivers: Option<Vec<HostId>>,
-}
-
-impl Move {
-    /// The whole change of a host.
-    pub(crate) const fn whole(host: HostId) -> Self {
-        Self { host, receivers: None }
-    }
-
-    /// The host's table after it; none if its switch tags.
-    pub(crate) fn table(&self, topology: &Topology, now: &FabricState, after: &FabricState) -> Option<HostTable> {
-        let of = |state: &'_ FabricState| Some(state.tables.as_ref()?[self.host.index()].clone());
-        let (now, after) = (of(now)?, of(after)?);
-        let Some(receivers) = &self.receivers else { return Some(after) };
-        let mut unicast = Vec::new();
-        for host in topology.host_ids() {
-            let from = if receivers.binary_search(&host).is_ok() { &after } else { &now };
-            from.vlan_to(host).into_iter().for_each(|vlan| append(&mut unicast, host, vlan));
-        }
-        Some(HostTable { unicast, ..now })
-    }
-}
-
 impl Waits<'_> {
-    /// The order in which hosts may change from what they send in one state to what they send in another, in which nothing
-    /// else differs: one turn after the other, in each the hosts ascending. None if there is no such order.
-    pub(crate) fn turns(&self, before: &FabricState, after: &FabricState) -> Option<Vec<Vec<Move>>> {
+    /// How hosts change from what they send in one state to what they send in another, in which nothing else differs: the
+    /// states after each turn. None if no order was found in which nothing can wait for ever.
+    pub(crate) fn turns(&self, before: &FabricState, after: &FabricState) -> Option<Vec<FabricState>> {
         let window = self.window(before, after);
-        let management: Vec<Flow> = self.managed().collect();
-        let new: Vec<Vec<Flow>> = self.topology.host_ids().map(|host| self.sent(&window, after, host)).collect();
-        let mut now = before.clone();
-        let mut waiting: Vec<HostId> = self.topology.host_ids().collect();
-        let mut turns = Vec::new();
-        loop {
-            let sent = self.topology.host_ids().flat_map(|host| self.sent(&window, &now, host));
-            let known: BTreeSet<Flow> = sent.chain(management.iter().cloned()).collect();
-            let mut order = self.no_arcs();
-            known.iter().try_for_each(|flow| order.insert_all(&self.arcs(&window, flow)).map(drop))?;
-            let mut joins = |flows: &[Flow]| {
-                let flows = flows.iter().filter(|flow| !known.contains(flow));
-                let arcs: Vec<Arc> = flows.flat_map(|flow| self.arcs(&window, flow)).collect();
-                order.insert_all(&arcs).is_some()
-            };
-            let (moved, rest): (Vec<HostId>, Vec<HostId>) = waiting.iter().partition(|host| joins(&new[host.index()]));
-            let mut turn: Vec<Move> = moved.into_iter().map(Move::whole).collect();
-            if turn.is_empty() && !rest.is_empty() {
-                turn = self.moves_of_some(&window, &now, after, &rest, &mut joins);
-                if turn.is_empty() {
-                    return None;
-                }
-            }
-            turn.iter().for_each(|moving| self.take(moving, &mut now, after));
-            turns.push(turn);
-            if rest.is_empty() {
-                return Some(turns);
-            }
-            waiting = rest;
-        }
+        let detours = window.vlans().filter(|vlan| self.is_known_everywhere(&window, before, *vlan));
+        let ways = std::iter::once(None).chain(detours.map(Some));
+        ways.into_iter().find_map(|detour| self.turns_by(&window, (before, after), detour))
     }
 
-    /// Has a host send what it does after a move.
-    fn take(&self, moving: &Move, now: &mut FabricState, after: &FabricState) {
-        let table = moving.table(self.topology, now, after);
-        if let Some((tables, table)) = now.tables.as_mut().zip(table) {
-            tables[moving.host.index()] = table;
-        }
-        let port = self.topology.host(moving.host).port;
-        now.port_mut(self.topology, port).pvid = after.port(self.topology, port).pvid;
-    }
-
-    /// The receivers that hosts that tag can move.
-    fn moves_of_some(
+    /// The turns, in which each host may take a detour by a VLAN once.
+    fn turns_by(
         &self,
         window: &Window,
-        now: &FabricState,
-        after: &FabricState,
-        hosts: &[HostId],
-        joins: &mut impl FnMut(&[Flow]) -> bool,
-    ) -> Vec<Move> {
-        let (Some(tables), Some(wanted)) = (&now.tables, &after.tables) else { return Vec::new() };
-        let mut moves = Vec::new();
-        for &host in hosts {
-            let (table, wanted) = (&tables[host.index()], &wanted[host.index()]);
-            let mut can_move = |to: &HostId| {
-                let vlan = wanted.vlan_to(*to).filter(|vlan| table.vlan_to(*to) != Some(*vlan));
-                vlan.is_some_and(|vlan| joins(&[(self.topology.switch_of(host), vlan, self.ends(window, vlan, [*to]))]))
+        (before, after): (&FabricState, &FabricState),
+        detour: Option<VlanId>,
+    ) -> Option<Vec<FabricState>> {
+        let management: Vec<Flow> = self.managed().collect();
+        let new: Vec<Vec<Flow>> = self.topology.host_ids().map(|host| self.sent(window, after, host)).collect();
+        let mut now = after.clone();
+        self.topology.host_ids().for_each(|host| self.send_as(&mut now, before, host));
+        let mut waiting: Vec<HostId> = self.topology.host_ids().collect();
+        let mut have_detoured = BTreeSet::new();
+        let mut states = Vec::new();
+        loop {
+            let sent = self.topology.host_ids().flat_map(|host| self.sent(window, &now, host));
+            let known: BTreeSet<Flow> = sent.chain(management.iter().cloned()).collect();
+            let mut order = self.no_arcs();
+            known.iter().try_for_each(|flow| order.insert_all(&self.arcs(window, flow)).map(drop))?;
+            let mut joins = |flows: &[Flow]| {
+                let flows = flows.iter().filter(|flow| !known.contains(flow));
+                let arcs: Vec<Arc> = flows.flat_map(|flow| self.arcs(window, flow)).collect();
+                order.insert_all(&arcs).is_some()
             };
-            let receivers: Vec<HostId> = self.topology.host_ids().filter(|to| can_move(to)).collect();
-            if !receivers.is_empty() {
-                moves.push(Move { host, receivers: Some(receivers) });
+            let (turn, rest): (Vec<HostId>, Vec<HostId>) = waiting.iter().partition(|host| joins(&new[host.index()]));
+            let mut next = now.clone();
+            turn.iter().for_each(|host| self.send_as(&mut next, after, *host));
+            let mut moved = !turn.is_empty() || rest.is_empty();
+            if !moved {
+                for host in &rest {
+                    moved |= self.move_receivers(window, &mut next, after, *host, &mut joins);
+                }
             }
+            if let (false, Some(vlan)) = (moved, detour) {
+                for host in rest.iter().filter(|host| !have_detoured.contains(*host)).copied().collect::<Vec<_>>() {
+                    let mut aside = next.clone();
+                    self.send_in(&mut aside, host, vlan);
+                    if joins(&self.sent(window, &aside, host)) {
+                        (next, moved) = (aside, true);
+                        have_detoured.insert(host);
+                    }
+                }
+            }
+            if !moved {
+                return None;
+            }
+            states.push(next.clone());
+            if rest.is_empty() {
+                return Some(states);
+            }
+            (now, waiting) = (next, rest);
         }
-        moves
+    }
+
+    /// Has a host send what it does in another state.
+    fn send_as(&self, now: &mut FabricState, other: &FabricState, host: HostId) {
+        if let (Some(tables), Some(other)) = (&mut now.tables, &other.tables) {
+            tables[host.index()].clone_from(&other[host.index()]);
+        }
+        let port = self.topology.host(host).port;
+        let (from, to) = (other.port(self.topology, port), now.port_mut(self.topology, port));
+        (to.pvid, to.untagged_class) = (from.pvid, from.untagged_class);
+    }
+
+    /// Has a host send all that it sends in one VLAN.
+    fn send_in(&self, now: &mut FabricState, host: HostId, vlan: VlanId) {
+        if let Some(tables) = &mut now.tables {
+            let table = &mut tables[host.index()];
+            let runs = table.unicast.iter().map(|run| HostRun { choice: vlan, ..*run });
+            *table = HostTable { unicast: runs.collect(), broadcast: table.broadcast.map(|_| vlan), ..table.clone() };
+            return;
+        }
+        let port = self.topology.host(host).port;
+        let class = now.devices[self.topology.switch_of(host).index()].class_of(vlan).unwrap_or(0);
+        let intent = now.port_mut(self.topology, port);
+        if intent.pvid.is_some() {
+            (intent.pvid, intent.untagged_class) = (Some(vlan), class as u8);
+        }
+    }
+
+    /// Has a host that tags move as many receivers as it can; whether there are any.
+    fn move_receivers(
+        &self,
+        window: &Window,
+        next: &mut FabricState,
+        after: &FabricState,
+        host: HostId,
+        joins: &mut impl FnMut(&[Flow]) -> bool,
+    ) -> bool {
+        let (Some(tables), Some(wanted)) = (&mut next.tables, &after.tables) else { return false };
+        let (table, wanted) = (&mut tables[host.index()], &wanted[host.index()]);
+        let from = self.topology.switch_of(host);
+        let (mut unicast, mut moved) = (Vec::new(), false);
+        for to in self.topology.host_ids() {
+            let (old, new) = (table.vlan_to(to), wanted.vlan_to(to));
+            let moves = new.is_some_and(|vlan| old != new && joins(&[(from, vlan, self.ends(window, vlan, [to]))]));
+            moved |= moves;
+            (if moves { new } else { old }).into_iter().for_each(|vlan| append(&mut unicast, to, vlan));
+        }
+        table.unicast = unicast;
+        moved
+    }
+
+    /// Whether any host may send to any other in a VLAN: each switch has entries for all, and each host takes its frames.
+    fn is_known_everywhere(&self, window: &Window, state: &FabricState, vlan: VlanId) -> bool {
+        let hosts = self.topology.hosts().len();
+        let knows = |device: &fabric::DeviceIntent| {
+            let runs = device.fdb.iter().filter(|run| run.vlan == vlan);
+            runs.map(|run| run.last.index() + 1 - run.first.index()).sum::<usize>() == hosts
+        };
+        let takes = |host: HostId| {
+            let intent = state.port(self.topology, self.topology.host(host).port);
+            match &state.tables {
+                None => intent.untagged.contains(vlan),
+                Some(tables) => intent.tagged.contains(vlan) && tables[host.index()].receives.contains(vlan),
+            }
+        };
+        window.spans(self.topology, vlan) && state.devices.iter().all(knows) && self.topology.host_ids().all(takes)
     }
 }
