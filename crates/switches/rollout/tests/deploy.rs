@@ -470,20 +470,27 @@ fn a_live_change_that_the_judge_finds_unfit_goes_back_live() {
     assert_eq!(world.running(), old);
 }
 
+/// A change under traffic whose deployer is gone after a while, what switches held before, and what they were to hold.
+fn interrupted_live_change(rng: &mut Rng) -> (World, Vec<SwitchConfig>, Vec<SwitchConfig>) {
+    let mut world = World::random(rng);
+    let old = world.plan(rng, 10);
+    world.hold(&old);
+    let goals = world.plan(rng, 20);
+    let way = Way::Live { start: known(&old), stages: live_stages(&old, &goals) };
+    world.tagging.between = between(&old, &goals).to_vec();
+    let mut deployment = Deployment::new(&world.topology, order(&world, goals.clone(), way, 1));
+    world.patience = Some(rng.below(14 * world.switches.len()));
+    world.run(&mut [&mut deployment], rng);
+    world.patience = None;
+    (world, old, goals)
+}
+
 #[test]
 fn an_interrupted_live_change_resumes_or_goes_back() {
     for_each_seed(|seed| {
         let mut rng = Rng::new(seed);
-        let mut world = World::random(&mut rng);
-        let old = world.plan(&mut rng, 10);
-        world.hold(&old);
-        let goals = world.plan(&mut rng, 20);
+        let (mut world, old, goals) = interrupted_live_change(&mut rng);
         let way = || Way::Live { start: known(&old), stages: live_stages(&old, &goals) };
-        world.tagging.between = between(&old, &goals).to_vec();
-        let mut deployment = Deployment::new(&world.topology, order(&world, goals.clone(), way(), 1));
-        world.patience = Some(rng.below(14 * world.switches.len()));
-        world.run(&mut [&mut deployment], &mut rng);
-        world.patience = None;
         let Some(journal) = world.journal.clone() else {
             assert_eq!(world.running(), old, "nothing is written before the journal");
             return;
@@ -509,16 +516,8 @@ fn a_switch_that_has_lost_a_stage_gets_it_again_before_hosts_change() {
     let lost = AtomicUsize::new(0);
     for_each_seed(|seed| {
         let mut rng = Rng::new(seed);
-        let mut world = World::random(&mut rng);
-        let old = world.plan(&mut rng, 10);
-        world.hold(&old);
-        let goals = world.plan(&mut rng, 20);
+        let (mut world, old, goals) = interrupted_live_change(&mut rng);
         let way = || Way::Live { start: known(&old), stages: live_stages(&old, &goals) };
-        world.tagging.between = between(&old, &goals).to_vec();
-        let mut deployment = Deployment::new(&world.topology, order(&world, goals.clone(), way(), 1));
-        world.patience = Some(rng.below(14 * world.switches.len()));
-        world.run(&mut [&mut deployment], &mut rng);
-        world.patience = None;
         let Some(journal) = world.journal.clone().filter(|journal| matches!(journal.stages_done, Some(1 | 3))) else {
             return;
         };
