@@ -30,6 +30,17 @@ pub enum Frames {
     All,
 }
 
+/// Whether frames can wait for each other for ever on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deadlock {
+    /// Nothing waits: switches drop what they cannot buffer.
+    NothingWaits,
+    /// These cannot.
+    Impossible(Frames),
+    /// While hosts change VLANs, even unicast frames may, for all that is known.
+    Unproven,
+}
+
 /// What frames may wait for, on one cabling.
 pub(crate) struct Waits<'a> {
     pub(super) topology: &'a Topology,
@@ -64,19 +75,6 @@ pub(super) struct Window {
     astray: BTreeMap<(VlanId, HostId), Vec<SwitchId>>,
     /// The classes in which switches may have a VLAN's frames wait.
     classes: BTreeMap<VlanId, BTreeSet<usize>>,
-}
-
-impl Window {
-    /// The VLANs that links carry, ascending.
-    pub(super) fn vlans(&self) -> impl Iterator<Item = VlanId> + '_ {
-        self.forests.keys().copied()
-    }
-
-    /// Whether the links of a VLAN join all switches.
-    pub(super) fn spans(&self, topology: &Topology, vlan: VlanId) -> bool {
-        let ends = self.forests.get(&vlan).map_or(0, |forest| forest.iter().map(Vec::len).sum());
-        ends == 2 * (topology.switches().len() - 1)
-    }
 }
 
 impl<'a> Waits<'a> {

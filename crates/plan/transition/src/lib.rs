@@ -25,7 +25,7 @@
 //! the others before the first switch changes and after the last one, by one plan or the other.
 //!
 //! Where tables are too small for both plans at once, VLANs move in several rounds of fill, flip and free. Where full buffers
-//! wait, no step may let frames of both plans wait for each other for ever (`deadlock.rs`); hosts flip in turns if that takes it (`turn.rs`).
+//! wait, frames of both plans might wait for each other for ever (`deadlock.rs`); hosts flip in turns if that helps (`turn.rs`).
 
 #![forbid(unsafe_code)]
 
@@ -44,11 +44,11 @@ use fabric::{
 };
 use thiserror::Error;
 
-pub use self::deadlock::Frames;
+pub use self::deadlock::{Deadlock, Frames};
 pub use self::difference::{
     Difference, EntryCounts, PortDifference, Presence, SettingDifference, SwitchDifference, difference,
 };
-use self::{deadlock::Waits, stage::Stage};
+use self::{deadlock::Waits, stage::Stage, step::Obstacle};
 
 /// What switches and hosts hold at some moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,8 +88,8 @@ pub struct Transition {
     pub settled: Vec<HostId>,
     /// What to do, in order.
     pub steps: Vec<Step>,
-    /// Where switches wait instead of drop: the frames that cannot wait for each other for ever on the way.
-    pub never_block: Option<Frames>,
+    /// Whether frames can wait for each other for ever on the way.
+    pub deadlock: Deadlock,
 }
 
 /// Changes that may be made in any order.
@@ -221,15 +221,6 @@ pub enum StepError {
         /// Spare ids there are.
         spare: usize,
     },
-    /// Frames of both plans might wait for each other for ever.
-    #[error(
-        "during the step {step}, frames of the two plans can wait for each other for ever, in whatever order hosts change \
-         their VLANs; deploy without --since, or plan with --flow-control none"
-    )]
-    MayBlock {
-        /// What the step is for.
-        step: &'static str,
-    },
     /// A switch's tables cannot hold even one more VLAN while the old ones are in use.
     #[error(
         "switch {switch} holds {limit} {what}, but no order of changes gets by with fewer than {need} on the way; take the fabric down in between, or plan for fewer VLANs"
@@ -262,8 +253,8 @@ pub fn steps(previous: &Plan, next: &Plan) -> Result<Transition, StepError> {
     }
     let settled = relation.settled(&previous.topology, &topology);
     let moved = moved_ports(&previous.topology, &topology, &relation);
-    let order = |frames: Frames| -> Result<Vec<Step>, StepError> {
-        let waits = Waits::between(previous, next, &topology, frames);
+    let order = |frames: Option<Frames>| -> Result<Vec<Step>, Obstacle> {
+        let waits = frames.and_then(|frames| Waits::between(previous, next, &topology, frames));
         let mut way = step::StepSequence::new(&topology, waits.as_ref(), before.clone());
         way.isolate(&moved, &after);
         let misled = misled(way.now(), &after, &moved, &settled);
@@ -282,12 +273,22 @@ pub fn steps(previous: &Plan, next: &Plan) -> Result<Transition, StepError> {
         Ok(way.into_steps())
     };
     let waits = [previous, next].iter().any(|plan| plan.policy.flow_control.lanes().is_some());
-    let (steps, never_block) = match order(Frames::All) {
-        Err(StepError::MayBlock { .. }) => (order(Frames::Unicast)?, Frames::Unicast),
-        ordered => (ordered?, Frames::All),
+    let attempts = match waits {
+        false => vec![(None, Deadlock::NothingWaits)],
+        true => vec![
+            (Some(Frames::All), Deadlock::Impossible(Frames::All)),
+            (Some(Frames::Unicast), Deadlock::Impossible(Frames::Unicast)),
+            (None, Deadlock::Unproven),
+        ],
     };
-    let never_block = waits.then_some(never_block);
-    Ok(Transition { topology, start: before, goal: after, settled, steps, never_block })
+    let mut ordered = attempts.into_iter().filter_map(|(frames, deadlock)| match order(frames) {
+        Ok(steps) => Some(Ok((steps, deadlock))),
+        Err(Obstacle::NoWay(error)) => Some(Err(error)),
+        Err(Obstacle::MayBlock) => None,
+    });
+    let (steps, deadlock) = ordered.next().expect("where nothing is looked at, nothing blocks")?;
+    drop(ordered);
+    Ok(Transition { topology, start: before, goal: after, settled, steps, deadlock })
 }
 
 /// Applies one device's share of a step.

@@ -19,6 +19,20 @@ use super::{
     stage::append, table,
 };
 
+/// Why a sequence of steps stops.
+pub(super) enum Obstacle {
+    /// There is no way.
+    NoWay(StepError),
+    /// Frames might wait for each other for ever.
+    MayBlock,
+}
+
+impl From<StepError> for Obstacle {
+    fn from(error: StepError) -> Self {
+        Self::NoWay(error)
+    }
+}
+
 /// Steps so far, and where they have led.
 pub(super) struct StepSequence<'a> {
     topology: &'a Topology,
@@ -62,7 +76,7 @@ impl<'a> StepSequence<'a> {
     }
 
     /// Has every host accept frames in the VLANs of the whole way, and send in assigned VLANs alone.
-    pub(super) fn ready(&mut self, goal: &FabricState, spare: &VlanSet) -> Result<(), StepError> {
+    pub(super) fn ready(&mut self, goal: &FabricState, spare: &VlanSet) -> Result<(), Obstacle> {
         let tables = |goal: &[HostTable], now: &[HostTable]| {
             let ready = |(now, goal): (&HostTable, &HostTable)| {
                 let receives = [&now.receives, &goal.receives, spare].into_iter().flat_map(VlanSet::iter).collect();
@@ -75,11 +89,11 @@ impl<'a> StepSequence<'a> {
     }
 
     /// Has every host send and accept what it does in the end.
-    pub(super) fn settle(&mut self, goal: &FabricState) -> Result<(), StepError> {
+    pub(super) fn settle(&mut self, goal: &FabricState) -> Result<(), Obstacle> {
         self.take_tables(StepKind::Settle, goal.tables.as_deref())
     }
 
-    fn take_tables(&mut self, kind: StepKind, wanted: Option<&[HostTable]>) -> Result<(), StepError> {
+    fn take_tables(&mut self, kind: StepKind, wanted: Option<&[HostTable]>) -> Result<(), Obstacle> {
         let now = self.now.tables.iter().flatten();
         let differing = now.zip(wanted.unwrap_or_default()).enumerate().filter(|(_, (now, wanted))| now != wanted);
         let parts = differing.map(|(host, (_, wanted))| Part::Host(HostId::new(host), wanted.clone()));
@@ -87,7 +101,7 @@ impl<'a> StepSequence<'a> {
     }
 
     /// Goes to a goal, in as many rounds as the switches' tables need.
-    pub(super) fn go(&mut self, goal: &FabricState) -> Result<(), StepError> {
+    pub(super) fn go(&mut self, goal: &FabricState) -> Result<(), Obstacle> {
         let mut waiting = self.vlans_to_fill(goal);
         loop {
             let filled = self.room_for(goal, &waiting)?;
@@ -168,7 +182,7 @@ impl<'a> StepSequence<'a> {
         None
     }
 
-    fn fill(&mut self, goal: &FabricState, vlans: &BTreeSet<VlanId>) -> Result<(), StepError> {
+    fn fill(&mut self, goal: &FabricState, vlans: &BTreeSet<VlanId>) -> Result<(), Obstacle> {
         let chosen = |set: &VlanSet, there: &VlanSet| -> VlanSet {
             set.iter().filter(|vlan| vlans.contains(vlan) && !there.contains(*vlan)).collect()
         };
@@ -219,13 +233,11 @@ impl<'a> StepSequence<'a> {
     }
 
     /// Has hosts change to the VLANs that are filled: all at once, or in turns where frames might wait for each other for ever.
-    fn flip(&mut self, goal: &FabricState, waiting: &BTreeSet<VlanId>) -> Result<(), StepError> {
+    fn flip(&mut self, goal: &FabricState, waiting: &BTreeSet<VlanId>) -> Result<(), Obstacle> {
         let flipped = self.flipped(goal, |vlan| vlan.filter(|vlan| !waiting.contains(vlan)));
         let turns = match self.waits {
             None => vec![flipped],
-            Some(waits) => {
-                waits.turns(&self.now, &flipped).ok_or(StepError::MayBlock { step: StepKind::Flip.word() })?
-            }
+            Some(waits) => waits.turns(&self.now, &flipped).ok_or(Obstacle::MayBlock)?,
         };
         for state in turns {
             let parts = self.sending_as(&state);
@@ -264,7 +276,7 @@ impl<'a> StepSequence<'a> {
         parts
     }
 
-    fn free(&mut self, goal: &FabricState, waiting: &BTreeSet<VlanId>) -> Result<(), StepError> {
+    fn free(&mut self, goal: &FabricState, waiting: &BTreeSet<VlanId>) -> Result<(), Obstacle> {
         let still_used = self.still_used(goal);
         let free = |vlan: VlanId| !waiting.contains(&vlan) && !still_used.contains(vlan);
         let last = waiting.is_empty();
@@ -327,14 +339,14 @@ impl<'a> StepSequence<'a> {
     }
 
     /// Takes a step, if there is anything to it and nothing may wait for ever meanwhile.
-    fn take(&mut self, kind: StepKind, parts: Vec<Part>) -> Result<(), StepError> {
+    fn take(&mut self, kind: StepKind, parts: Vec<Part>) -> Result<(), Obstacle> {
         if parts.is_empty() {
             return Ok(());
         }
         let before = self.waits.map(|waits| (waits, self.now.clone()));
         parts.iter().for_each(|part| apply(part, &mut self.now));
         if before.is_some_and(|(waits, before)| waits.may_block(&before, &self.now)) {
-            return Err(StepError::MayBlock { step: kind.word() });
+            return Err(Obstacle::MayBlock);
         }
         self.push(kind, parts);
         Ok(())

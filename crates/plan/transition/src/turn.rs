@@ -4,12 +4,12 @@
 //!   all at once   may block     turn 1   h0, h2    those whose new ways close no cycle with all old ones
 //!                               turn 2   h1, h3    their old ways are free by then
 //! ```
-//! As many hosts as can take a turn as a whole; where none can, those that tag move as many receivers as they can. Where that
-//! leads nowhere, hosts that are left go to one tree that every switch and host knows, and from there to their new VLANs.
+//! As many hosts as can take a turn as a whole; where none can, those that tag move as many receivers as they can. Nobody takes a
+//! detour: frames go by the old plan or by the new one, whatever else is broken.
 
 use std::collections::BTreeSet;
 
-use fabric::{HostId, HostRun, HostTable, VlanId, graph::Arc};
+use fabric::{HostId, graph::Arc};
 
 use super::{
     FabricState,
@@ -22,33 +22,20 @@ impl Waits<'_> {
     /// states after each turn. None if no order was found in which nothing can wait for ever.
     pub(crate) fn turns(&self, before: &FabricState, after: &FabricState) -> Option<Vec<FabricState>> {
         let window = self.window(before, after);
-        let detours = window.vlans().filter(|vlan| self.is_known_everywhere(&window, before, *vlan));
-        let ways = std::iter::once(None).chain(detours.map(Some));
-        ways.into_iter().find_map(|detour| self.turns_by(&window, (before, after), detour))
-    }
-
-    /// The turns, in which each host may take a detour by a VLAN once.
-    fn turns_by(
-        &self,
-        window: &Window,
-        (before, after): (&FabricState, &FabricState),
-        detour: Option<VlanId>,
-    ) -> Option<Vec<FabricState>> {
         let management: Vec<Flow> = self.managed().collect();
-        let new: Vec<Vec<Flow>> = self.topology.host_ids().map(|host| self.sent(window, after, host)).collect();
+        let new: Vec<Vec<Flow>> = self.topology.host_ids().map(|host| self.sent(&window, after, host)).collect();
         let mut now = after.clone();
         self.topology.host_ids().for_each(|host| self.send_as(&mut now, before, host));
         let mut waiting: Vec<HostId> = self.topology.host_ids().collect();
-        let mut have_detoured = BTreeSet::new();
         let mut states = Vec::new();
         loop {
-            let sent = self.topology.host_ids().flat_map(|host| self.sent(window, &now, host));
+            let sent = self.topology.host_ids().flat_map(|host| self.sent(&window, &now, host));
             let known: BTreeSet<Flow> = sent.chain(management.iter().cloned()).collect();
             let mut order = self.no_arcs();
-            known.iter().try_for_each(|flow| order.insert_all(&self.arcs(window, flow)).map(drop))?;
+            known.iter().try_for_each(|flow| order.insert_all(&self.arcs(&window, flow)).map(drop))?;
             let mut joins = |flows: &[Flow]| {
                 let flows = flows.iter().filter(|flow| !known.contains(flow));
-                let arcs: Vec<Arc> = flows.flat_map(|flow| self.arcs(window, flow)).collect();
+                let arcs: Vec<Arc> = flows.flat_map(|flow| self.arcs(&window, flow)).collect();
                 order.insert_all(&arcs).is_some()
             };
             let (turn, rest): (Vec<HostId>, Vec<HostId>) = waiting.iter().partition(|host| joins(&new[host.index()]));
@@ -57,17 +44,7 @@ impl Waits<'_> {
             let mut moved = !turn.is_empty() || rest.is_empty();
             if !moved {
                 for host in &rest {
-                    moved |= self.move_receivers(window, &mut next, after, *host, &mut joins);
-                }
-            }
-            if let (false, Some(vlan)) = (moved, detour) {
-                for host in rest.iter().filter(|host| !have_detoured.contains(*host)).copied().collect::<Vec<_>>() {
-                    let mut aside = next.clone();
-                    self.send_in(&mut aside, host, vlan);
-                    if joins(&self.sent(window, &aside, host)) {
-                        (next, moved) = (aside, true);
-                        have_detoured.insert(host);
-                    }
+                    moved |= self.move_receivers(&window, &mut next, after, *host, &mut joins);
                 }
             }
             if !moved {
@@ -91,22 +68,6 @@ impl Waits<'_> {
         (to.pvid, to.untagged_class) = (from.pvid, from.untagged_class);
     }
 
-    /// Has a host send all that it sends in one VLAN.
-    fn send_in(&self, now: &mut FabricState, host: HostId, vlan: VlanId) {
-        if let Some(tables) = &mut now.tables {
-            let table = &mut tables[host.index()];
-            let runs = table.unicast.iter().map(|run| HostRun { choice: vlan, ..*run });
-            *table = HostTable { unicast: runs.collect(), broadcast: table.broadcast.map(|_| vlan), ..table.clone() };
-            return;
-        }
-        let port = self.topology.host(host).port;
-        let class = now.devices[self.topology.switch_of(host).index()].class_of(vlan).unwrap_or(0);
-        let intent = now.port_mut(self.topology, port);
-        if intent.pvid.is_some() {
-            (intent.pvid, intent.untagged_class) = (Some(vlan), class as u8);
-        }
-    }
-
     /// Has a host that tags move as many receivers as it can; whether there are any.
     fn move_receivers(
         &self,
@@ -128,22 +89,5 @@ impl Waits<'_> {
         }
         table.unicast = unicast;
         moved
-    }
-
-    /// Whether any host may send to any other in a VLAN: each switch has entries for all, and each host takes its frames.
-    fn is_known_everywhere(&self, window: &Window, state: &FabricState, vlan: VlanId) -> bool {
-        let hosts = self.topology.hosts().len();
-        let knows = |device: &fabric::DeviceIntent| {
-            let runs = device.fdb.iter().filter(|run| run.vlan == vlan);
-            runs.map(|run| run.last.index() + 1 - run.first.index()).sum::<usize>() == hosts
-        };
-        let takes = |host: HostId| {
-            let intent = state.port(self.topology, self.topology.host(host).port);
-            match &state.tables {
-                None => intent.untagged.contains(vlan),
-                Some(tables) => intent.tagged.contains(vlan) && tables[host.index()].receives.contains(vlan),
-            }
-        };
-        window.spans(self.topology, vlan) && state.devices.iter().all(knows) && self.topology.host_ids().all(takes)
     }
 }

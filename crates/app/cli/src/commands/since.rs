@@ -3,7 +3,9 @@
 use anyhow::Result;
 use fabric::{FdbRun, FlowControlMode, Host, HostTable, Plan, Topology, VlanId};
 use serde_json::{Value, json};
-use transition::{Difference, EntryCounts, Frames, Part, Presence, SettingDifference, Step, SwitchChange, Transition};
+use transition::{
+    Deadlock, Difference, EntryCounts, Frames, Part, Presence, SettingDifference, Step, SwitchChange, Transition,
+};
 
 use super::{Output, say};
 use crate::count::abridged;
@@ -20,7 +22,7 @@ pub(super) fn show(previous: &Plan, next: &Plan, output: Output) -> Result<()> {
             Ok(transition) => {
                 let steps = transition.steps.iter().map(|step| step_json(&transition.topology, step));
                 object["steps"] = steps.collect();
-                object["deadlock"] = deadlock_json(transition.never_block);
+                object["deadlock"] = deadlock_json(transition.deadlock);
             }
             Err(error) => object["error"] = error.to_string().into(),
         }
@@ -35,22 +37,28 @@ pub(super) fn show(previous: &Plan, next: &Plan, output: Output) -> Result<()> {
     for (number, step) in transition.steps.iter().enumerate() {
         say!("{}", step_line(&transition, number + 1, step));
     }
-    match transition.never_block.filter(|_| !transition.steps.is_empty()) {
-        Some(Frames::All) => say!("deadlock         proven free in every step"),
-        Some(Frames::Unicast) => say!("deadlock         proven free in every step for unicast alone"),
-        None => {}
+    if transition.steps.is_empty() {
+        return Ok(());
+    }
+    match transition.deadlock {
+        Deadlock::NothingWaits => {}
+        Deadlock::Impossible(Frames::All) => say!("deadlock         proven free in every step"),
+        Deadlock::Impossible(Frames::Unicast) => say!("deadlock         proven free in every step for unicast alone"),
+        Deadlock::Unproven => {
+            say!("deadlock         NOT proven free while hosts change VLANs: frames of both plans may block each other")
+        }
     }
     Ok(())
 }
 
 /// Which frames cannot wait for each other for ever on the way; where nothing waits, that is proven of all.
-fn deadlock_json(never_block: Option<Frames>) -> Value {
-    let covered = match never_block {
-        Some(Frames::All) => "all",
-        Some(Frames::Unicast) => "unicast",
-        None => "none",
+fn deadlock_json(deadlock: Deadlock) -> Value {
+    let (proven, covered) = match deadlock {
+        Deadlock::NothingWaits | Deadlock::Impossible(Frames::All) => (true, "all"),
+        Deadlock::Impossible(Frames::Unicast) => (false, "unicast"),
+        Deadlock::Unproven => (false, "none"),
     };
-    json!({ "proven": never_block != Some(Frames::Unicast), "covered": covered })
+    json!({ "proven": proven, "covered": covered })
 }
 
 /// One step for a person: `2. fill (round 1): 3 switches (s0, s1, s2), 12 ports, 40 entries set`.

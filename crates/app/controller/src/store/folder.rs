@@ -5,6 +5,8 @@ use std::{
     io::{self, Write as _},
     net::IpAddr,
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 use enrol::kept::{KeptLedger, parse_ledger, write_ledger};
@@ -26,6 +28,20 @@ const GENERATION: &str = "generation";
 const CLAIMS: &str = "claims";
 const LEDGER_PREFIX: &str = "enrol-";
 
+/// How long a lock is awaited: a program that is just being started may hold what its parent has given up, until it runs.
+const LOCK_PATIENCE: Duration = Duration::from_millis(200);
+const LOCK_LOOK: Duration = Duration::from_millis(5);
+
+fn lock_soon(file: &fs::File) -> Result<(), Errno> {
+    let until = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if Instant::now() < until => thread::sleep(LOCK_LOOK),
+            result => return result,
+        }
+    }
+}
+
 /// A folder that holds lock, journal, claims, generation and ledgers.
 #[derive(Debug)]
 pub struct FolderStore {
@@ -44,7 +60,7 @@ impl FolderStore {
         let path = folder.join("lock");
         // The file stays: whoever removed it might remove the next one's.
         let mut lock = fs::File::options().read(true).write(true).create(true).truncate(false).open(&path).on(&path)?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        match lock_soon(&lock) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
                 let owner = fs::read_to_string(&path).unwrap_or_default();

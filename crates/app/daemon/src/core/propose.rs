@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use controller::{HostTables, count::abridged, hitless};
 use fabric::{Plan, Policy, Severity, SwitchId};
 use thiserror::Error;
+use transition::Deadlock;
 
 use super::parts::Parts;
 use crate::documents::{Effect, Way};
@@ -49,7 +50,12 @@ pub fn effect(held: Option<&Plan>, next: &Plan, host_tables: HostTables) -> Resu
         }
         None => (next.devices.len(), 0),
     };
-    let steps = held.map(|held| hitless(held, next, host_tables).map(|transition| transition.steps.len()));
+    let steps = held.map(|held| hitless(held, next, host_tables).map(|transition| {
+        if transition.deadlock == Deadlock::Unproven {
+            findings.push("while hosts change VLANs, frames of both plans may block each other: that is not proven free of deadlock".to_owned());
+        }
+        transition.steps.len()
+    }));
     let (way, steps, drained_because) = match steps {
         Some(Ok(steps)) => (Way::Hitless, Some(steps), None),
         Some(Err(why)) => (Way::Drained, None, Some(why.to_string())),
