@@ -44,8 +44,8 @@ pub use connect::{ConnectOptions, Fabric};
 pub use credentials::read_keyring;
 pub use deploy::{
     DeployEvent, DeployRequest, DeployResult, Events, HostTables, HostsState, HostsTold, Judged, LinkTrial, Looked,
-    NotHitless, OtherJournal, Rehearsal, RehearsedStage, Route, Start, Surveyed, Trial, Unconfirmable, conclude,
-    deploy, hitless, rehearse, specification,
+    NotHitless, OtherJournal, Rehearsal, RehearsedStage, Route, Start, Surveyed, Trial, UNPROVEN_DEADLOCK,
+    Unconfirmable, conclude, deploy, hitless, rehearse, specification,
 };
 pub use discover::{Asked, Discovery, FoundSwitch, FoundTopology, discover};
 pub use enrol::{Cleaned, clean_switches, enrol_switches, rehearse_enrolment};

@@ -5,6 +5,10 @@ use rollout::deploy::Management;
 use thiserror::Error;
 use transition::{Part, StepError, Transition};
 
+/// What is to be said of a change that is not proven free of deadlock.
+pub const UNPROVEN_DEADLOCK: &str =
+    "NOT proven free of deadlock: while hosts change VLANs, frames of both plans may block each other";
+
 /// How hosts that tag their own frames get tables between two steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostTables {

@@ -42,7 +42,7 @@ use crate::{
 };
 
 pub use self::{
-    hitless::{HostTables, NotHitless, hitless},
+    hitless::{HostTables, NotHitless, UNPROVEN_DEADLOCK, hitless},
     hosts::HostsState,
     probe::LinkTrial,
     rehearse::{Rehearsal, RehearsedStage, rehearse},

@@ -8,7 +8,7 @@ use rollout::{
     deploy::{LiveStage, Management, Way, far_first},
 };
 use switch_model::SwitchConfig;
-use transition::{Part, StepKind};
+use transition::{Deadlock, Part, StepKind};
 
 use super::{
     DeployRequest, HostsState, Start,
@@ -32,6 +32,8 @@ pub struct Route {
     pub way: Way,
     /// The states that hosts that tag pass through on a way under traffic, the first one included; empty if they change nothing.
     pub hosts: Vec<HostsState>,
+    /// Whether frames of two plans can wait for each other for ever under way. Nothing waits where there is no traffic.
+    pub deadlock: Deadlock,
     /// How management frames reach the switches meanwhile.
     pub management: Management,
     /// The order in which switches are written where management is in band: the farthest first.
@@ -57,6 +59,7 @@ impl Route {
             goals: plan.goals(),
             way: if request.start == Start::Undo { Way::Undo } else { Way::Drained },
             hosts: Vec::new(),
+            deadlock: Deadlock::NothingWaits,
             management: Management::of(&topology, devices),
             sequence: far_first(&topology, devices),
             topology,
@@ -73,7 +76,7 @@ impl Route {
             let way_out = reason.way_out().map(|way_out| format!("; {way_out}"));
             Error::Request(format!("{reason}{}", way_out.unwrap_or_default()))
         })?;
-        let topology = transition.topology;
+        let (topology, deadlock) = (transition.topology, transition.deadlock);
         let twins: Vec<Option<SwitchId>> =
             topology.switches().iter().map(|switch| old.topology.find_switch(&switch.name)).collect();
         let kept_before = |switch: SwitchId, vlan: VlanId, mac: Mac| {
@@ -127,7 +130,7 @@ impl Route {
         }
         stages.push(LiveStage::Switches(differing(&ended, &goals)));
         stages.retain(|stage| !matches!(stage, LiveStage::Switches(configs) if configs.is_empty()));
-        Ok(Self { plan, goals, way: Way::Live { start, stages }, hosts, topology, management, sequence })
+        Ok(Self { plan, goals, way: Way::Live { start, stages }, hosts, deadlock, topology, management, sequence })
     }
 
     /// Every VLAN on the whole way, that of management included.

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use fabric::{LinkId, Plan, Topology};
 use rollout::deploy::Way;
+use transition::Deadlock;
 
 use super::way_on::{WayOn, quoted};
-use crate::{Looked, Route, count::counted};
+use crate::{Looked, Route, UNPROVEN_DEADLOCK, count::counted};
 
 /// Cables of one kind that are named; the rest are counted.
 const NAMED_MAX: usize = 20;
@@ -23,6 +24,9 @@ pub fn remarks(looked: &Looked, route: &Route) -> Vec<String> {
     let learned = route.plan.known().len();
     if learned > 0 && !matches!(route.way, Way::Undo) {
         lines.push(format!("entries of {} are kept", counted(learned, "learned address")));
+    }
+    if route.deadlock == Deadlock::Unproven {
+        lines.push(format!("warning: {}", UNPROVEN_DEADLOCK));
     }
     let mut kinds = vec![
         (&looked.trusted, "is used, since --trust-cabling names it"),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use controller::{HostTables, count::abridged, hitless};
+use controller::{HostTables, UNPROVEN_DEADLOCK, count::abridged, hitless};
 use fabric::{Plan, Policy, Severity, SwitchId};
 use thiserror::Error;
 use transition::Deadlock;
@@ -50,12 +50,11 @@ pub fn effect(held: Option<&Plan>, next: &Plan, host_tables: HostTables) -> Resu
         }
         None => (next.devices.len(), 0),
     };
-    let steps = held.map(|held| hitless(held, next, host_tables).map(|transition| {
-        if transition.deadlock == Deadlock::Unproven {
-            findings.push("while hosts change VLANs, frames of both plans may block each other: that is not proven free of deadlock".to_owned());
-        }
-        transition.steps.len()
-    }));
+    let transition = held.map(|held| hitless(held, next, host_tables));
+    if matches!(&transition, Some(Ok(transition)) if transition.deadlock == Deadlock::Unproven) {
+        findings.push(UNPROVEN_DEADLOCK.to_owned());
+    }
+    let steps = transition.map(|found| found.map(|transition| transition.steps.len()));
     let (way, steps, drained_because) = match steps {
         Some(Ok(steps)) => (Way::Hitless, Some(steps), None),
         Some(Err(why)) => (Way::Drained, None, Some(why.to_string())),
