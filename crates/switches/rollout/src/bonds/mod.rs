@@ -25,10 +25,10 @@ use std::{
 use fabric::{FdbEntry, HostId, LinkId, Mac, Plan, SwitchId, Topology};
 use switch_model::{Entries, Slot, SwitchConfig};
 
-use self::sender::{PortTraffic, left_for};
+use self::sender::{PortTraffic, Stay, left_for, searches_at};
 use crate::standby::LinkHealth;
 
-pub use self::sender::{CAUTIOUS_SILENCE_MAX, Reading, SILENCE_MAX, SILENCE_MIN};
+pub use self::sender::{CAUTIOUS_SILENCE_MAX, Reading, SEARCH_CAUTION_MAX, SILENCE_MAX, SILENCE_MIN};
 
 /// How often in a row frames turn a bond's entries before more caution is called for each time, and for how long they must not have
 /// turned them for that to be forgotten.
@@ -78,6 +78,8 @@ struct Bond {
     /// The port that is active now, and since when.
     active: HostId,
     since: Duration,
+    /// Whether the states of ports alone say that it is there.
+    is_presumed: bool,
     /// Whether the planned port was down when something was known of it last.
     planned_is_down: bool,
     /// Whether no port is up.
@@ -90,7 +92,7 @@ struct Bond {
 impl Bond {
     fn new(active: HostId) -> Self {
         let (since, turned) = (Duration::ZERO, Duration::ZERO);
-        Self { active, since, planned_is_down: false, is_down: false, turns: 0, turned }
+        Self { active, since, is_presumed: false, planned_is_down: false, is_down: false, turns: 0, turned }
     }
 
     /// How many times as long as usual the active port must be silent before frames turn entries: a bond that sends from several
@@ -194,8 +196,10 @@ impl Bonds {
             bond.is_down = false;
             let (to, since, notice) = if to == from {
                 let others = own().filter(|port| is_up(&from) && *port != from && is_up(port));
+                let stay = Stay { since: bond.since, is_presumed: bond.is_presumed, caution: bond.caution(now) };
                 let left = |port: HostId| {
-                    let since = left_for(&self.traffic[&from], &self.traffic[&port], bond.since, bond.caution(now))?;
+                    let (active, other) = (&self.traffic[&from], &self.traffic[&port]);
+                    let since = left_for(active, other, stay).or_else(|| searches_at(active, other, stay))?;
                     Some((since, port))
                 };
                 let Some((since, to)) = others.filter_map(left).max() else { continue };
@@ -205,6 +209,7 @@ impl Bonds {
                 (to, now, BondNotice::Moves { from, to })
             };
             self.notices.push_back(notice);
+            bond.is_presumed = matches!(notice, BondNotice::Moves { .. });
             (bond.active, bond.since, moved) = (to, since, true);
             self.topology = self.topology.with_active(to);
         }

@@ -16,7 +16,17 @@
 //!
 //! So a single frame that is no broadcast turns nothing, and neither does a frame at another port while the active one sends. Where the
 //! active port has not been seen to send twice, and where it pauses for long, [`SILENCE_MAX`] is enough. A switch that brings its counters
-//! up to date seldom shows pauses of that length.
+//! up to date seldom shows pauses of that length. A port to which entries lead only because it came up, and which has not sent since, is
+//! presumed and no more: there two polls are enough.
+//!
+//! A bond that watches by ARP, and gets no answer at any port, sends requests from all its ports in turn, as broadcasts, and no other frame.
+//! An answer comes to the port that entries lead to, so entries search as well: they turn when the other port has sent twice more.
+//!
+//! ```text
+//!   eth0, active ▮       ▮       ▮            ▮ requests alone: the bond has no port in use
+//!   eth1             ▮       ▮       ▮
+//!                               └ entries turn to eth1: an answer to the next request makes it the bond's port, if its path works
+//! ```
 //!
 //! Switches are polled one after the other: frames of a window are later than those of another only if it begins when the other has ended.
 //! Multicast frames are not counted, as LLDP comes from every port.
@@ -34,6 +44,8 @@ pub const SILENCE_MIN: Duration = Duration::from_millis(100);
 pub const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How long caution has it be silent at most.
 pub const CAUTIOUS_SILENCE_MAX: Duration = Duration::from_secs(60);
+/// How many times longer entries stay at most at a port that gets no answer before they turn to another.
+pub const SEARCH_CAUTION_MAX: u32 = 8;
 
 /// What a switch has counted at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +75,9 @@ pub(super) struct PortTraffic {
     newest: Option<Window>,
     /// The newest two windows in which frames came, the newest first.
     busy: [Option<Window>; 2],
-    /// The newest window in which a broadcast came.
+    /// The newest window in which a broadcast came, and that in which another frame did.
     broadcast: Option<Window>,
+    unicast: Option<Window>,
     /// The longest time without frames between two windows with some, halved with each window with some since.
     pause: Option<Duration>,
 }
@@ -83,6 +96,9 @@ impl PortTraffic {
         if arrivals.broadcast > 0 {
             self.broadcast = Some(window);
         }
+        if arrivals.unicast > 0 {
+            self.unicast = Some(window);
+        }
         if arrivals.unicast + arrivals.broadcast > 0 {
             if let Some(before) = self.busy[0] {
                 let pause = window.from.saturating_sub(before.to);
@@ -92,11 +108,14 @@ impl PortTraffic {
         }
     }
 
+    fn two_polls(&self) -> Duration {
+        self.newest.map_or(Duration::ZERO, |window| (window.to - window.from) * 2)
+    }
+
     /// For how long no frame comes before the port counts as silent.
     fn silence(&self) -> Duration {
-        let two_polls = self.newest.map_or(Duration::ZERO, |window| (window.to - window.from) * 2);
         let usual = self.pause.map_or(SILENCE_MAX, |pause| (pause * 2).min(SILENCE_MAX));
-        two_polls.max(usual).max(SILENCE_MIN)
+        self.two_polls().max(usual).max(SILENCE_MIN)
     }
 
     /// Since when no frame has come for all that is known; never before `since`.
@@ -112,12 +131,24 @@ impl PortTraffic {
     }
 }
 
+/// How a bond came to its active port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stay {
+    /// When.
+    pub(super) since: Duration,
+    /// Whether the port's state alone says so: it came up, or another one went down.
+    pub(super) is_presumed: bool,
+    /// How many times as long as usual the port must be silent, up to [`CAUTIOUS_SILENCE_MAX`].
+    pub(super) caution: u32,
+}
+
 /// The end of the first window in which a bond was at another port, if frames show that it has left the active one for that; none if
-/// nothing does. Only frames after `since` count, when the bond came to its active port. The active port must be silent for `caution` times
-/// as long as usual, up to [`CAUTIOUS_SILENCE_MAX`].
-pub(super) fn left_for(active: &PortTraffic, other: &PortTraffic, since: Duration, caution: u32) -> Option<Duration> {
+/// nothing does. Only frames since the bond came to its active port count.
+pub(super) fn left_for(active: &PortTraffic, other: &PortTraffic, stay: Stay) -> Option<Duration> {
+    let Stay { since, is_presumed, caution } = stay;
     let seen = active.newest?.to;
     let quiet = active.quiet_from(since);
+    let is_unseen = is_presumed && active.busy[0].is_none_or(|window| window.to <= since);
     let twice = match other.busy {
         [Some(_), Some(first)] if first.from >= quiet => Some((first, quiet)),
         _ => None,
@@ -125,10 +156,27 @@ pub(super) fn left_for(active: &PortTraffic, other: &PortTraffic, since: Duratio
     let announced = other.broadcast.filter(|window| window.from >= since && !active.sent_after(*window));
     let announced = announced.map(|window| (window, quiet.max(window.to)));
     let usual = active.silence();
-    let silence = usual.max((usual * caution).min(CAUTIOUS_SILENCE_MAX));
-    let is_told = |(_, quiet): &(Window, Duration)| seen >= *quiet + silence;
-    let (window, _) = [twice, announced].into_iter().flatten().find(is_told)?;
-    Some(window.to)
+    let silence = |usual: Duration| usual.max((usual * caution).min(CAUTIOUS_SILENCE_MAX));
+    let of_twice = silence(if is_unseen { active.two_polls().max(SILENCE_MIN) } else { usual });
+    let is_told =
+        |(window, quiet, silence): (Window, Duration, Duration)| (seen >= quiet + silence).then_some(window.to);
+    let twice = twice.map(|(window, quiet)| (window, quiet, of_twice));
+    let announced = announced.map(|(window, quiet)| (window, quiet, silence(usual)));
+    [twice, announced].into_iter().flatten().find_map(is_told)
+}
+
+/// When the entries of a bond that sends requests from its ports in turn, and nothing else, are to turn to another port: when that has
+/// sent twice since they turned last, or [`SEARCH_CAUTION_MAX`] times as often at most where that has led to nothing before.
+pub(super) fn searches_at(active: &PortTraffic, other: &PortTraffic, stay: Stay) -> Option<Duration> {
+    let [Some(newest), Some(first)] = other.busy else { return None };
+    let ports = [active, other];
+    let spoke = ports.iter().filter_map(|port| port.unicast).map(|window| window.to).max().unwrap_or_default();
+    let begun = ports.iter().map(|port| port.begun).max().unwrap_or_default();
+    let alone = stay.since.max(spoke).max(begun);
+    let in_turn = active.busy[0].is_some_and(|own| own.from >= first.from);
+    let cycle = (newest.to - first.from) * stay.caution.min(SEARCH_CAUTION_MAX);
+    let seen = active.newest?.to.max(newest.to);
+    (first.from >= alone && in_turn && seen >= alone + cycle).then_some(seen)
 }
 
 #[cfg(test)]
@@ -168,11 +216,12 @@ mod tests {
                 port.received[1] += sent[1];
                 port.poll(*at_ms);
             }
-            left_for(&ports[0].traffic, &ports[1].traffic, Duration::ZERO, 1).is_some()
+            left_for(&ports[0].traffic, &ports[1].traffic, START).is_some()
         })
     }
 
     const NONE: [u64; 2] = [0, 0];
+    const START: Stay = Stay { since: Duration::ZERO, is_presumed: false, caution: 1 };
 
     #[test]
     fn a_bond_that_sends_from_another_port_has_left_the_active_one() {
@@ -223,8 +272,8 @@ mod tests {
             let of = |received| Reading { at: ms(at_ms), up_cs: 0, received };
             active.handle_reading(of(Received::default()));
             other.handle_reading(of(counted));
-            assert_eq!(left_for(&active, &other, Duration::ZERO, 1), None);
-            assert_eq!(left_for(&other, &active, Duration::ZERO, 1), None);
+            assert_eq!(left_for(&active, &other, START), None);
+            assert_eq!(left_for(&other, &active, START), None);
         }
     }
 
@@ -287,7 +336,7 @@ mod tests {
                 let received = Received { unicast, broadcast };
                 ports[port].traffic.handle_reading(Reading { at: ms(now_ms), up_cs, received });
             }
-            if left_for(&ports[0].traffic, &ports[1].traffic, Duration::ZERO, 1).is_some() {
+            if left_for(&ports[0].traffic, &ports[1].traffic, START).is_some() {
                 assert!(now_ms >= moves_ms, "{at}: left at {now_ms} ms, before it moved");
                 assert!(now_ms <= deadline_ms, "{at}: seen at {now_ms} ms");
                 return;
