@@ -54,6 +54,7 @@ pub struct TopologyBuilder {
     groups: Vec<Group>,
     group_by_name: BTreeMap<String, GroupId>,
     in_band: Option<InBand>,
+    return_ports: Vec<PortId>,
 }
 
 impl TopologyBuilder {
@@ -77,6 +78,7 @@ impl TopologyBuilder {
             machines: topology.machines().iter().map(|machine| machine.name.clone()).collect(),
             groups: topology.groups().to_vec(),
             in_band: topology.in_band(),
+            return_ports: topology.return_ports().to_vec(),
             ..Self::default()
         };
         let groups = topology.group_ids().map(|id| (topology.group(id).name.clone(), id));
@@ -766,6 +768,17 @@ impl TopologyBuilder {
         Ok(())
     }
 
+    /// Keeps a port open to the management VLAN alone, for a switch that the topology leaves out. Without [`Self::set_in_band`]
+    /// it stays shut.
+    ///
+    /// # Errors
+    /// [`Fault::PortUsedTwice`] if the port is in use.
+    pub fn add_return_port(&mut self, port: PortId) -> Result<(), Fault> {
+        self.check_free(port)?;
+        self.return_ports.push(port);
+        Ok(())
+    }
+
     /// Completes the topology.
     ///
     /// Ports are renumbered so that each switch's are consecutive: in front-panel order where the model lists its
@@ -828,12 +841,16 @@ impl TopologyBuilder {
             bond.iter_mut().for_each(|host| host.further_macs.clone_from(&further));
         }
         let in_band = self.in_band.map(|known| InBand { controller: renumbered[known.controller.index()], ..known });
+        let return_ports = match in_band {
+            Some(_) => self.return_ports.iter().map(|port| renumbered[port.index()]).collect(),
+            None => Vec::new(),
+        };
         let mut standby_edges = self.standby_edges;
         standby_edges.iter_mut().for_each(|edge| edge.port = renumbered[edge.port.index()]);
         // Of some all members may have been unplugged.
         self.groups.retain(|group| !group.is_empty());
         let topology = Topology::assemble(self.switches, ports, links, hosts, self.machines, standby_edges, in_band);
-        Ok((topology.with_groups(self.groups), unreachable))
+        Ok((topology.with_groups(self.groups).with_return_ports(return_ports), unreachable))
     }
 
     pub(crate) fn check_free(&self, port: PortId) -> Result<(), Fault> {
@@ -841,6 +858,7 @@ impl TopologyBuilder {
             Attachment::Nothing if self.in_band.is_some_and(|in_band| in_band.controller == port) => {
                 "the controller".to_owned()
             }
+            Attachment::Nothing if self.return_ports.contains(&port) => "a switch that is left out".to_owned(),
             Attachment::Nothing => match self.standby_edge_at.get(&port) {
                 Some(edge) => format!("the standby edge {}", self.standby_edges[*edge].name),
                 None => return Ok(()),

@@ -100,6 +100,7 @@ impl InService {
         let hosts = topology.hosts().iter().map(|host| Host { port: now(host.port), ..host.clone() }).collect();
         let machines = topology.machines().iter().map(|machine| machine.name.clone()).collect();
         let in_band = topology.in_band().map(|in_band| InBand { controller: now(in_band.controller), ..in_band });
+        let return_ports = topology.return_ports().iter().filter_map(|port| port_now.get(port).copied()).collect();
         let standby_edges = topology.standby_edges().iter().filter_map(|edge| {
             let port = *port_now.get(&edge.port)?;
             Some(StandbyEdge { port, ..edge.clone() })
@@ -112,7 +113,7 @@ impl InService {
         });
         let groups = groups.collect();
         let topology = Topology::assemble(switches, ports, links, hosts, machines, standby_edges, in_band);
-        let topology = topology.with_groups(groups);
+        let topology = topology.with_groups(groups).with_return_ports(return_ports);
         Ok(Self { topology, switch, port, link })
     }
 }

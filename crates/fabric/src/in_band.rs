@@ -5,9 +5,15 @@
 //!                           ║          ║       the cable s2-s3 carries data alone
 //!                          s3 ═════════╝
 //! ```
+//! A switch that is left out comes back by a *return port*, which is open to this VLAN alone: the end of the tree at which it was.
 //! VLAN 1 travels without a tag, as switches have it when they come out of their boxes; any other one with a tag.
 
-use crate::{Admin, DeviceIntent, InBand, LinkId, PortId, PortIntent, SwitchId, Topology, graph::breadth_first};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    Admin, Attachment, DeviceIntent, InBand, LinkId, Plan, PortId, PortIntent, PortRole, Relation, SwitchId, Topology,
+    graph::breadth_first,
+};
 
 impl InBand {
     /// Puts a port into the VLAN, and into service: a cable of the tree, or the controller's port.
@@ -48,4 +54,69 @@ impl InBand {
         });
         found.order.iter().map(|switch| (*switch, found.inward[switch.index()])).collect()
     }
+}
+
+impl Topology {
+    /// What a port without a cable of the topology is for: nothing, the controller, or the return of a switch. Cost: O(log return
+    /// ports).
+    pub fn role_without_cable(&self, port: PortId) -> PortRole {
+        if self.in_band().is_some_and(|in_band| in_band.controller == port) {
+            PortRole::Controller
+        } else if self.return_ports().binary_search(&port).is_ok() {
+            PortRole::Return
+        } else {
+            PortRole::Unused
+        }
+    }
+}
+
+/// Ports of the plan `base` by which switches that are `gone` can come back, while switches hold the plan `held`: the near ends of
+/// the tree's links toward them, that of `base` for those that `held` does not know, and ports that are kept open already.
+/// Ascending; LAGs are none, since a single cable does not pass for one.
+///
+/// A switch that comes back holds what it held, so its end of the link carries management too, and the tree with it is a tree
+/// again. Where management travels without a tag, a new switch may come instead of which every port carries it: so of several
+/// that are cabled with one another, one alone has a port. Cost: O(links · switches).
+pub fn return_ports(base: &Plan, held: &Plan, gone: &BTreeSet<SwitchId>) -> Vec<PortId> {
+    let topology = &base.topology;
+    let Some(in_band) = topology.in_band() else { return Vec::new() };
+    let relation = Relation::between(&held.topology, topology);
+    let of_held = near_ends(held).chain(held.topology.return_ports().iter().copied());
+    let candidates = of_held.filter_map(|port| relation.port[port.index()]).chain(near_ends(base));
+    let far = |port: PortId| {
+        let Attachment::Link(link) = topology.port(port).attachment else { return None };
+        let link = topology.link(link);
+        Some(topology.port(if link.a == port { link.b } else { link.a }).switch)
+    };
+    let mut toward: BTreeMap<SwitchId, PortId> = BTreeMap::new();
+    for port in candidates.filter(|port| topology.port(*port).lag().is_none()) {
+        if let Some(far) = far(port).filter(|far| gone.contains(far) && !gone.contains(&topology.port(port).switch)) {
+            toward.entry(far).or_insert(port);
+        }
+    }
+    if !in_band.is_tagged() {
+        let mut beside: BTreeSet<SwitchId> = BTreeSet::new();
+        toward.retain(|switch, _| {
+            let is_first = !beside.contains(switch);
+            let onward = |from| topology.neighbours(from).filter(|(_, next)| gone.contains(next));
+            beside.extend(breadth_first(topology.switches().len(), [*switch], onward).order);
+            is_first
+        });
+    }
+    let mut ports: Vec<PortId> = toward.into_values().collect();
+    ports.sort_unstable();
+    ports
+}
+
+/// The ends of the tree's links that are nearer to the controller.
+fn near_ends(plan: &Plan) -> impl Iterator<Item = PortId> {
+    let topology = &plan.topology;
+    let outward = topology.in_band().map_or_else(Vec::new, |in_band| {
+        let links = in_band.links(topology, &plan.devices);
+        in_band.outward(topology, &links)
+    });
+    outward.into_iter().filter_map(move |(switch, link)| {
+        let link = topology.link(link?);
+        [link.a, link.b].into_iter().find(|end| topology.port(*end).switch != switch)
+    })
 }

@@ -165,6 +165,8 @@ pub enum PortRole {
     Link(LinkId),
     /// The controller that manages the switches over their data ports is plugged in.
     Controller,
+    /// A switch that the topology leaves out is plugged in, and comes back by the management VLAN alone.
+    Return,
     /// It is a member of a LAG, which leads somewhere.
     Member,
 }

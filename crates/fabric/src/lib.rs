@@ -62,6 +62,7 @@ pub use group::Group;
 pub use guid::{Guid, GuidError};
 pub use id::{ChannelId, GroupId, HostId, LinkId, MachineId, PortId, SwitchId};
 pub use identity::{BadIdentity, IDENTITY_BYTES_MAX, SwitchIdentity};
+pub use in_band::return_ports;
 pub use intent::{
     Admin, DeviceIntent, ETHERNET_MTU_BYTES, FdbEntry, FdbRun, FlowControlMode, HostIntent, HostTable, HostTagging,
     IPV6_PREFIX_BITS, IngressFilter, Learning, Lldp, PortIntent, PortRole, SpanningTree, StormLimit, network_of,

@@ -196,6 +196,8 @@ pub struct Topology {
     rim_start: Vec<usize>,
     rate_max_bps: u64,
     in_band: Option<InBand>,
+    /// Ascending.
+    return_ports: Vec<PortId>,
 }
 
 impl Topology {
@@ -269,12 +271,19 @@ impl Topology {
             rim_start,
             rate_max_bps,
             in_band,
+            return_ports: Vec::new(),
         }
     }
 
     /// The same with these groups, which [`TopologyBuilder`](crate::TopologyBuilder) has validated.
     pub(crate) fn with_groups(self, groups: Vec<Group>) -> Self {
         Self { groups, ..self }
+    }
+
+    /// The same with these return ports, which are free.
+    pub(crate) fn with_return_ports(self, mut return_ports: Vec<PortId>) -> Self {
+        return_ports.sort_unstable();
+        Self { return_ports, ..self }
     }
 
     /// All switches; `switches()[id.index()]` is switch `id`.
@@ -360,11 +369,12 @@ impl Topology {
         self.standby_edges.iter().find(|edge| edge.port == port)
     }
 
-    /// Whether a cable may be plugged into a port: it has none, and neither the controller nor a standby edge is there. Cost:
-    /// O(standby edges).
+    /// Whether a cable may be plugged into a port: it has none, and neither the controller, nor a switch that is left out, nor a
+    /// standby edge is there. Cost: O(standby edges).
     pub fn is_free(&self, port: PortId) -> bool {
-        let is_controller = self.in_band.is_some_and(|in_band| in_band.controller == port);
-        self.port(port).attachment == Attachment::Nothing && !is_controller && self.standby_edge_at(port).is_none()
+        let is_managed =
+            self.in_band.is_some_and(|in_band| in_band.controller == port) || self.return_ports.contains(&port);
+        self.port(port).attachment == Attachment::Nothing && !is_managed && self.standby_edge_at(port).is_none()
     }
 
     /// Hosts at whose ports addresses are learned, ascending.
@@ -453,6 +463,12 @@ impl Topology {
     /// How switches are managed over the data ports, if they are.
     pub fn in_band(&self) -> Option<InBand> {
         self.in_band
+    }
+
+    /// Ports to which a switch that is left out is plugged in, ascending: they are open to the management VLAN alone, so that the
+    /// switch can be told of a plan once it is there. None unless switches are managed over the data ports.
+    pub fn return_ports(&self) -> &[PortId] {
+        &self.return_ports
     }
 
     /// One switch.

@@ -66,6 +66,9 @@ impl Topology {
             if let Some(controller) = ports[in_band.controller.index()] {
                 builder.set_in_band(InBand { controller, ..in_band }).map_err(one)?;
             }
+            for port in self.return_ports().iter().filter_map(|port| ports[port.index()]) {
+                builder.add_return_port(port).map_err(one)?;
+            }
         }
         builder.finish()
     }

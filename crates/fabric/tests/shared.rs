@@ -8,10 +8,10 @@ use std::{
 
 use fabric::{
     Admin, Assignment, Attachment, ChannelId, Demand, DeviceIntent, Failure, FdbRun, FlowControl, GroupId, HostId,
-    HostRun, LinkId, Mac, PairRun, PathSets, PermutationProof, PlanePairs, Planes, Policy, PortId, PortIntent, Proof,
-    Rails, Subnet, SwitchId, SwitchOver, SwitchSpec, Topology, TopologyBuilder, Traffic, TrafficMatrix, VlanId,
-    VlanPool, VlanSet, Weights, dividing_groups, dividing_links, dividing_switches, permutation_demand, permutations,
-    rng::Rng,
+    HostRun, InBand, LinkId, Mac, PairRun, PathSets, PermutationProof, PlanePairs, Planes, Policy, PortId, PortIntent,
+    PortRole, Proof, Rails, Subnet, SwitchId, SwitchOver, SwitchSpec, Topology, TopologyBuilder, Traffic,
+    TrafficMatrix, VlanId, VlanPool, VlanSet, Weights, dividing_groups, dividing_links, dividing_switches,
+    permutation_demand, permutations, rng::Rng,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..60;
@@ -73,10 +73,11 @@ fn random_fabric(rng: &mut Rng) -> Topology {
     builder.finish().expect("it is connected")
 }
 
-/// Ports with nothing plugged in become those of standby edges at random; they are told apart from free ports and from hosts'.
+/// Ports with nothing plugged in become those of standby edges, the controller and the return of a switch at random; they are told
+/// apart from free ports and from hosts'.
 #[test]
 fn the_ports_of_standby_edges_are_known() {
-    let mut standby = 0;
+    let (mut standby, mut returns) = (0, 0);
     for seed in SEEDS {
         let mut rng = Rng::new(seed);
         let plain = random_fabric(&mut rng);
@@ -89,18 +90,41 @@ fn the_ports_of_standby_edges_are_known() {
                 expected.insert((port.switch, port.name.clone()), name);
             }
         }
+        // Management over data ports takes two more, of those that are left.
+        let kept = |builder: &TopologyBuilder| {
+            (plain.ports().iter().enumerate().map(|(at, port)| (PortId::new(at), port)))
+                .filter(|(_, port)| port.attachment == Attachment::Nothing)
+                .filter(|(_, port)| !expected.contains_key(&(port.switch, port.name.clone())))
+                .filter(|(id, _)| builder.clone().add_return_port(*id).is_ok())
+                .map(|(id, port)| (id, (port.switch, port.name.clone())))
+                .next()
+        };
+        let mut roles: BTreeMap<(SwitchId, String), PortRole> = BTreeMap::new();
+        if let Some((controller, place)) = kept(&builder) {
+            builder.set_in_band(InBand { vlan: VlanId::MIN, controller }).expect("a free port");
+            roles.insert(place, PortRole::Controller);
+            if let Some((port, place)) = kept(&builder) {
+                builder.add_return_port(port).expect("a free port");
+                roles.insert(place, PortRole::Return);
+                returns += 1;
+            }
+        }
         let topology = builder.finish().expect("as connected as before");
         for (at, port) in topology.ports().iter().enumerate() {
-            let (id, name) = (PortId::new(at), expected.get(&(port.switch, port.name.clone())));
+            let place = (port.switch, port.name.clone());
+            let (id, name) = (PortId::new(at), expected.get(&place));
             assert_eq!(topology.standby_edge_at(id).map(|edge| &edge.name), name, "seed {seed}: {port:?}");
-            let is_free = port.attachment == Attachment::Nothing && name.is_none();
+            let role = roles.get(&place).copied();
+            assert_eq!(topology.role_without_cable(id), role.unwrap_or(PortRole::Unused), "seed {seed}: {port:?}");
+            assert_eq!(topology.return_ports().contains(&id), role == Some(PortRole::Return), "seed {seed}: {port:?}");
+            let is_free = port.attachment == Attachment::Nothing && name.is_none() && role.is_none();
             assert_eq!(topology.is_free(id), is_free, "seed {seed}: {port:?}");
         }
         assert_eq!(topology.standby_edges().len(), expected.len(), "seed {seed}");
         assert_eq!((topology.hosts(), topology.edge()), (plain.hosts(), None), "seed {seed}");
         standby += expected.len();
     }
-    assert!(standby > 30, "{standby}");
+    assert!(standby > 30 && returns > 10, "{standby} standby edges, {returns} return ports");
 }
 
 #[test]

@@ -150,7 +150,9 @@ impl SwitchTable {
             number_of.insert(port.port, number);
             let service = match (port.admin, port.role) {
                 (Admin::Down, _) | (_, PortRole::Unused | PortRole::Member) => Service::Down,
-                (Admin::Up, PortRole::Host(_) | PortRole::Link(_) | PortRole::Controller) => Service::Up,
+                (Admin::Up, PortRole::Host(_) | PortRole::Link(_) | PortRole::Controller | PortRole::Return) => {
+                    Service::Up
+                }
             };
             let (relay, blocked_floods, part) = (Relay::Forward, port.blocked, LagPart::None);
             ports.push(PortEntry { pvid: port.pvid, service, relay, learning, blocked_floods, part });

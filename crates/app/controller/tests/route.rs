@@ -179,7 +179,7 @@ fn a_change_while_a_bond_uses_another_port_is_as_sound_as_its_plan() {
         let found: Vec<Option<SwitchConfig>> =
             old.devices.iter().map(|device| Some(SwitchConfig::of_intent(&active, device))).collect();
         let request = request(&old, &new, &known);
-        let route = Route::new(&request).unwrap().begun_from(&request, &found).unwrap();
+        let route = Route::new(&request).unwrap().begun_from(&request, &found, None).unwrap();
         let wanted: Vec<SwitchConfig> =
             new.devices.iter().map(|device| SwitchConfig::of_intent(&active, device)).collect();
         assert_eq!(route.goals, wanted, "seed {seed}");

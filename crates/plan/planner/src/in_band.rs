@@ -21,7 +21,7 @@ use crate::{
     routing::Routing,
 };
 
-/// Adds the management VLAN to what switches are to hold: the cables of its tree, and the controller's port.
+/// Adds the management VLAN to what switches are to hold: the cables of its tree, the controller's port, and return ports.
 pub(crate) fn overlay(topology: &Topology, in_band: InBand, previous: Option<&Plan>, plan: &mut Plan) {
     let links = tree(topology, in_band, previous, plan);
     for device in &mut plan.devices {
@@ -29,11 +29,11 @@ pub(crate) fn overlay(topology: &Topology, in_band: InBand, previous: Option<&Pl
             let carries = match topology.port(port.port).attachment {
                 Attachment::Link(link) => links.binary_search(&link).is_ok(),
                 Attachment::Host(_) | Attachment::Member(_) => false,
-                Attachment::Nothing => port.port == in_band.controller,
+                Attachment::Nothing => {
+                    port.role = topology.role_without_cable(port.port);
+                    port.role != PortRole::Unused
+                }
             };
-            if port.port == in_band.controller {
-                port.role = PortRole::Controller;
-            }
             if carries {
                 in_band.join(port);
             }
@@ -62,14 +62,21 @@ fn tree(topology: &Topology, in_band: InBand, previous: Option<&Plan>, plan: &Pl
     links
 }
 
-/// Links of the previous plan's tree that are still there, if it managed the same switches in the same VLAN.
+/// Links of the previous plan's tree that are still there, and those at its return ports, if it managed switches in the same VLAN.
 fn kept(topology: &Topology, in_band: InBand, previous: &Plan) -> Vec<LinkId> {
     let Some(before) = previous.topology.in_band().filter(|before| before.vlan == in_band.vlan) else {
         return Vec::new();
     };
     let relation = Relation::between(&previous.topology, topology);
     let links = before.links(&previous.topology, &previous.devices);
-    links.iter().filter_map(|link| Some(relation.channel[ChannelId::forward(*link).index()]?.link())).collect()
+    let still_there = links.iter().filter_map(|link| Some(relation.channel[ChannelId::forward(*link).index()]?.link()));
+    let returned = previous.topology.return_ports().iter().filter_map(|port| {
+        match topology.port(relation.port[port.index()]?).attachment {
+            Attachment::Link(link) => Some(link),
+            _ => None,
+        }
+    });
+    still_there.chain(returned).collect()
 }
 
 /// What frames of data wait for in lane 0; none where nothing waits.

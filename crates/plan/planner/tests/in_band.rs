@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use fabric::{
-    EngineName, FlowControl, InBand, Plan, Policy, SwitchId, Tagging, Topology, TopologyBuilder, VlanId,
+    Attachment, EngineName, FlowControl, InBand, Plan, Policy, PortId, SwitchId, Tagging, Topology, TopologyBuilder,
+    VlanId,
     format::{
         native::{parse_native, write_native},
         plan::{ReadMode, read_plan, write_plan},
     },
     generate::{Kind, Options, generate},
+    return_ports,
 };
 use planner::{StepLimit, plan_with};
 use proptest::prelude::*;
@@ -35,8 +37,96 @@ fn tree(plan: &Plan) -> BTreeSet<String> {
     links.iter().map(|link| plan.topology.link_label(*link)).collect()
 }
 
+/// The topology without these switches, with these ports for their return.
+fn without(topology: &Topology, gone: &BTreeSet<SwitchId>, ports: &[PortId]) -> Option<Topology> {
+    let mut builder = TopologyBuilder::of(&topology.without_switches(gone).ok()?);
+    for port in ports {
+        let near = topology.port(*port);
+        let switch = builder.switch(&topology.switch(near.switch).name).expect("it is left");
+        let port = builder.add_port(switch, &near.name).expect("a port of it");
+        builder.add_return_port(port).expect("its cable is gone");
+    }
+    builder.finish().ok()
+}
+
+/// The switch that a port's cable leads to.
+fn far_switch(topology: &Topology, port: PortId) -> SwitchId {
+    let Attachment::Link(link) = topology.port(port).attachment else { panic!("no cable") };
+    let link = topology.link(link);
+    topology.port(if link.a == port { link.b } else { link.a }).switch
+}
+
+fn without_flow_control(tagging: Tagging) -> Policy {
+    Policy { tagging, flow_control: FlowControl::None, ..Policy::default() }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    /// A switch at the end of the tree that is left out has a port to return by, which is planned, judged and written down, stays in
+    /// the next plan without it, and is a cable of the tree once the switch is planned again.
+    #[test]
+    fn a_switch_that_is_left_out_returns_by_the_end_of_the_tree(
+        seed in 0_u64..1000,
+        vlan in prop::sample::select(vec![1_u16, 2, 4094]),
+        at in 0_usize..10,
+        which in 0_usize..10,
+    ) {
+        let topology = managed(seed, vlan, at);
+        let policy = without_flow_control(Tagging::Switch);
+        let plan = few_steps(&topology, &policy, None);
+        let in_band = topology.in_band().expect("in band");
+        let outward = in_band.outward(&topology, &in_band.links(&topology, &plan.devices));
+        let (last, link) = outward[outward.len() - 1 - which % 3];
+        let gone = BTreeSet::from([last]);
+        let ports = return_ports(&plan, &plan, &gone);
+        prop_assert_eq!(ports.len(), 1);
+        let ends = [topology.link(link.expect("not the first")).a, topology.link(link.expect("not the first")).b];
+        prop_assert!(ends.contains(&ports[0]) && far_switch(&topology, ports[0]) == last);
+        let Some(left) = without(&topology, &gone, &ports) else { return Ok(()) };
+        prop_assert_eq!(&parse_native("t", &write_native(&left)).expect("what was written"), &left);
+        let between = few_steps(&left, &policy, Some(&plan));
+        let report = verify::check(&between);
+        prop_assert!(report.is_deployable(), "{report}");
+        let mut text = Vec::new();
+        write_plan(&between, &mut text).expect("into memory");
+        prop_assert_eq!(&read_plan(&text, ReadMode::Strict).expect("what was written"), &between);
+        prop_assert_eq!(return_ports(&plan, &between, &gone), ports.clone());
+        let again = few_steps(&topology, &policy, Some(&between));
+        prop_assert!(verify::check(&again).is_deployable());
+        let Attachment::Link(back) = topology.port(ports[0]).attachment else { panic!("no cable") };
+        prop_assert!(tree(&again).contains(&topology.link_label(back)));
+    }
+
+    /// The tree with the ends toward whatever switches are gone is a tree, and where management has no tag, no two ports lead to
+    /// switches that are cabled with one another by others that are gone.
+    #[test]
+    fn ports_for_the_return_of_switches_close_no_ring(
+        seed in 0_u64..1000,
+        vlan in prop::sample::select(vec![1_u16, 4094]),
+        gone in prop::collection::btree_set(1_usize..10, 1..5),
+    ) {
+        let topology = managed(seed, vlan, 0);
+        let plan = few_steps(&topology, &without_flow_control(Tagging::Switch), None);
+        let gone: BTreeSet<SwitchId> = gone.into_iter().map(SwitchId::new).collect();
+        let ports = return_ports(&plan, &plan, &gone);
+        let far: Vec<SwitchId> = ports.iter().map(|port| far_switch(&topology, *port)).collect();
+        prop_assert!(far.iter().all(|switch| gone.contains(switch)));
+        prop_assert!(ports.iter().all(|port| !gone.contains(&topology.port(*port).switch)));
+        prop_assert_eq!(far.iter().collect::<BTreeSet<_>>().len(), far.len(), "one port a switch");
+        prop_assert!(!ports.is_empty(), "the way to the first of them is open");
+        // Parts of what is gone, by cables of any kind.
+        let mut part: Vec<usize> = (0..10).collect();
+        for link in topology.links() {
+            let ends = [link.a, link.b].map(|end| topology.port(end).switch);
+            if ends.iter().all(|switch| gone.contains(switch)) {
+                let [a, b] = ends.map(|switch| part[switch.index()]);
+                part.iter_mut().filter(|part| **part == a).for_each(|part| *part = b);
+            }
+        }
+        let parts: BTreeSet<usize> = far.iter().map(|switch| part[switch.index()]).collect();
+        prop_assert!(vlan != 1 || parts.len() == far.len(), "two ports lead to one part");
+    }
 
     /// Whatever the cabling, the VLAN and the controller's place, the judge finds nothing, and files keep all of it.
     #[test]

@@ -70,6 +70,7 @@ fn with_old_ports(old: &Topology, new: &Topology) -> Topology {
     if let Some(in_band) = new.in_band() {
         let controller = ports[in_band.controller.index()];
         builder.set_in_band(fabric::InBand { controller, ..in_band }).expect(refused);
+        new.return_ports().iter().for_each(|port| builder.add_return_port(ports[port.index()]).expect(refused));
     }
     builder.finish().expect(refused)
 }
@@ -82,13 +83,11 @@ fn devices(plan: &Plan, stage: &Topology, relation: &Relation) -> Vec<DeviceInte
             from[new.index()] = Some(old);
         }
     }
-    let controller = stage.in_band().map(|in_band| in_band.controller);
     let device = |switch| {
         let before = relation.switch_from[fabric::SwitchId::index(switch)].map(|before| &plan.devices[before.index()]);
         let ports = stage.port_ids(switch).map(|port| {
             let role = match stage.port(port).attachment {
-                Attachment::Nothing if controller == Some(port) => PortRole::Controller,
-                Attachment::Nothing => PortRole::Unused,
+                Attachment::Nothing => stage.role_without_cable(port),
                 Attachment::Host(host) => PortRole::Host(host),
                 Attachment::Link(link) => PortRole::Link(link),
                 Attachment::Member(_) => PortRole::Member,

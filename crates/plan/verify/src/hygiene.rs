@@ -11,7 +11,8 @@
 
 use fabric::{
     Admin, Attachment, ETHERNET_MTU_BYTES, FdbMode, FindingKind, Flood, FloodKind, FloodSet, FlowControlMode,
-    HostTagging, IngressFilter, Learning, Lldp, PortId, PortIntent, Severity, SpanningTree, StormLimit, VlanSet,
+    HostTagging, IngressFilter, Learning, Lldp, PortId, PortIntent, PortRole, Severity, SpanningTree, StormLimit,
+    VlanSet,
 };
 
 use crate::{
@@ -28,8 +29,10 @@ pub(crate) fn judge(state: &FabricState<'_>, findings: &mut Findings) {
         match state.topology.port(port).attachment {
             Attachment::Link(_) => judge_link_port(state, intent, findings),
             Attachment::Host(_) => judge_host_port(state, intent, findings),
-            Attachment::Nothing if is_controller(state, port) => judge_flow_control(state, intent, findings),
-            Attachment::Nothing => judge_unused_port(state, intent, findings),
+            Attachment::Nothing => match state.topology.role_without_cable(port) {
+                PortRole::Controller | PortRole::Return => judge_flow_control(state, intent, findings),
+                _ => judge_unused_port(state, intent, findings),
+            },
             Attachment::Member(_) => {}
         }
     }
@@ -77,10 +80,6 @@ pub(crate) fn judge_vlan(
     }
 }
 
-fn is_controller(state: &FabricState<'_>, port: PortId) -> bool {
-    state.topology.in_band().is_some_and(|in_band| in_band.controller == port)
-}
-
 fn judge_link_port(state: &FabricState<'_>, intent: &PortIntent, findings: &mut Findings) {
     let Some(pvid) = intent.pvid else { return };
     let far = state.peer(intent.port).and_then(|far| state.port(far));
@@ -113,14 +112,20 @@ fn judge_host_port(state: &FabricState<'_>, intent: &PortIntent, findings: &mut 
     }
 }
 
-/// The port of a host and the members of LAGs have the flow control of the fabric, and the port of the controller has none.
+/// The port of a host and the members of LAGs have the flow control of the fabric, and ports for management alone have none.
 pub(crate) fn judge_flow_control(state: &FabricState<'_>, intent: &PortIntent, findings: &mut Findings) {
     let (wanted, whose) = match state.topology.port(intent.port).attachment {
         Attachment::Host(host) => (state.flow_control_mode(), format!("the port of {}", state.host_name(host))),
         Attachment::Member(lag) => {
             (state.flow_control_mode(), format!("a member of {}", state.topology.port(lag).name))
         }
-        Attachment::Link(_) | Attachment::Nothing => (FlowControlMode::Off, "the controller's port".to_owned()),
+        Attachment::Link(_) | Attachment::Nothing => {
+            let whose = match state.topology.role_without_cable(intent.port) {
+                PortRole::Return => "kept for the return of a switch",
+                _ => "the controller's port",
+            };
+            (FlowControlMode::Off, whose.to_owned())
+        }
     };
     if intent.flow_control != wanted {
         findings.warn(FindingKind::FlowControlMismatch, || {

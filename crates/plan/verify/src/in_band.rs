@@ -4,9 +4,10 @@
 //!   controller ── s0 ── s1 ── s2        s3: not reached, so nobody can ever set it up again      fatal
 //!                  └──────────┘         a cycle: the first broadcast of the controller is the last     fatal
 //!                        └── h1         a host that can speak to the switches' agents                  fatal
+//!                        └── ╴          a port for the return of a switch that is left out: management alone
 //! ```
 
-use fabric::{Attachment, FindingKind, FloodSet, InBand, PortId, SwitchId};
+use fabric::{Attachment, FindingKind, FloodSet, InBand, PortId, SwitchId, VlanId};
 
 use crate::{
     findings::{Findings, listed},
@@ -58,29 +59,8 @@ pub(crate) fn judge(
             (subject(), format!("does not lead from the controller to {names}"))
         });
     }
-    let open = state.enter(in_band.controller, None) == Ok(in_band.vlan)
-        && state.port_up(in_band.controller).is_some_and(|port| port.untagged.contains(in_band.vlan));
-    if !open {
-        findings.fatal(FindingKind::IncompleteState, || {
-            let message = "is the controller's port, but does not carry the management VLAN without a tag, both ways";
-            (topology.port_label(in_band.controller), message.to_owned())
-        });
-    }
     for port in (0..topology.ports().len()).map(PortId::new) {
-        let Some(intent) = state.port(port) else { continue };
-        let stranger = port != in_band.controller && !matches!(topology.port(port).attachment, Attachment::Link(_));
-        if stranger && (intent.is_member(in_band.vlan) || intent.pvid == Some(in_band.vlan)) {
-            findings.fatal(FindingKind::PlanMismatch, || {
-                let message =
-                    "is in the management VLAN, so that who is plugged in there can reach the switches' agents";
-                (topology.port_label(port), message.to_owned())
-            });
-        }
-        if port == in_band.controller && intent.tagged.len() + intent.untagged.len() > 1 {
-            findings.fatal(FindingKind::PlanMismatch, || {
-                (topology.port_label(port), "is the controller's port, but carries data as well".to_owned())
-            });
-        }
+        judge_port(state, in_band, port, findings);
     }
     for (switch, runs) in topology.switches().iter().zip(&state.fdb) {
         if runs.iter().any(|run| run.vlan == in_band.vlan) {
@@ -88,6 +68,48 @@ pub(crate) fn judge(
                 (switch.name.clone(), format!("has static entries in the management VLAN {}", in_band.vlan))
             });
         }
+    }
+}
+
+/// A port that belongs to no link: the controller's and those for the return of switches carry management, and nothing else; others
+/// carry none.
+fn judge_port(state: &FabricState<'_>, in_band: InBand, port: PortId, findings: &mut Findings) {
+    let topology = state.topology;
+    let (Some(intent), false) = (state.port(port), matches!(topology.port(port).attachment, Attachment::Link(_)))
+    else {
+        return;
+    };
+    let vlan = in_band.vlan;
+    let (whose, has_tag) = match topology.port(port).attachment {
+        Attachment::Nothing if port == in_band.controller => ("the controller's port", false),
+        Attachment::Nothing if topology.return_ports().contains(&port) => {
+            ("kept for the return of a switch", vlan != VlanId::MIN)
+        }
+        _ => {
+            if intent.is_member(vlan) || intent.pvid == Some(vlan) {
+                findings.fatal(FindingKind::PlanMismatch, || {
+                    let message =
+                        "is in the management VLAN, so that who is plugged in there can reach the switches' agents";
+                    (topology.port_label(port), message.to_owned())
+                });
+            }
+            return;
+        }
+    };
+    let members = if has_tag { &intent.tagged } else { &intent.untagged };
+    let leaves = state.port_up(port).is_some_and(|_| members.contains(vlan));
+    if !leaves || state.enter(port, has_tag.then_some(vlan)) != Ok(vlan) {
+        findings.fatal(FindingKind::IncompleteState, || {
+            let form = if has_tag { "with a tag" } else { "without a tag" };
+            let message = format!("is {whose}, but does not carry the management VLAN {form}, both ways");
+            (topology.port_label(port), message)
+        });
+    }
+    let untagged_elsewhere = intent.pvid.is_some_and(|pvid| pvid != vlan);
+    if intent.tagged.len() + intent.untagged.len() > 1 || untagged_elsewhere {
+        findings.fatal(FindingKind::PlanMismatch, || {
+            (topology.port_label(port), format!("is {whose}, but carries data as well"))
+        });
     }
 }
 

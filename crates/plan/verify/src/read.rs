@@ -129,9 +129,7 @@ fn read_devices<'a>(
         for port in topology.port_ids(switch) {
             match (ports[port.index()].map(|intent| intent.role), topology.port(port).attachment) {
                 (None, _) => broken(findings, topology.port_label(port), "has no state".to_owned()),
-                (Some(PortRole::Unused), Attachment::Nothing) => {}
-                (Some(PortRole::Controller), Attachment::Nothing)
-                    if topology.in_band().is_some_and(|in_band| in_band.controller == port) => {}
+                (Some(said), Attachment::Nothing) if said == topology.role_without_cable(port) => {}
                 (Some(PortRole::Host(said)), Attachment::Host(host)) if said == host => {}
                 (Some(PortRole::Link(said)), Attachment::Link(link)) if said == link => {}
                 (Some(PortRole::Member), Attachment::Member(_)) => {}
@@ -155,6 +153,7 @@ fn role_words(topology: &Topology, role: PortRole) -> String {
     match role {
         PortRole::Unused => "nothing".to_owned(),
         PortRole::Controller => "the controller".to_owned(),
+        PortRole::Return => "a switch that is left out".to_owned(),
         PortRole::Member => "a LAG".to_owned(),
         PortRole::Host(host) => match topology.hosts().get(host.index()) {
             Some(host) => format!("host {}", host.name),

@@ -163,7 +163,7 @@ const CASES: &[Case] = &[
             p.devices.iter_mut().flat_map(|device| &mut device.ports).for_each(|port| match port.role {
                 PortRole::Link(_) => port.tagged.extend([vlan(5)]),
                 PortRole::Host(_) => port.untagged.extend([vlan(5)]),
-                PortRole::Unused | PortRole::Controller | PortRole::Member => {}
+                PortRole::Unused | PortRole::Controller | PortRole::Return | PortRole::Member => {}
             });
         },
         found: (Severity::Warning, K::UnusedSetting, "VLAN 5: is on the switches, but no host sends in it"),

@@ -19,16 +19,19 @@ fn managed_over(topology: &Topology, id: usize, flow_control: FlowControl) -> Pl
     let switch = builder.switch("s0").expect("the first switch");
     let controller = builder.add_port(switch, "ctl").expect("a free name");
     builder.set_in_band(InBand { vlan: vlan(id), controller }).expect("a free port");
+    let return_port = builder.add_port(switch, "return").expect("a free name");
+    builder.add_return_port(return_port).expect("a free port");
     let topology = builder.finish().expect("a ring");
     let in_band = topology.in_band().expect("as was said");
     let mut plan = plan(&topology, Wish { flow_control, ..Wish::switch_tagged() });
     plan.policy.vlans.reserved.insert(in_band.vlan);
     let links: Vec<LinkId> = topology.link_ids().skip(1).collect();
     let ends = links.iter().flat_map(|link| [topology.link(*link).a, topology.link(*link).b]);
-    for port in ends.chain([in_band.controller]) {
+    for port in ends.chain([in_band.controller]).chain(topology.return_ports().iter().copied()) {
         in_band.join(port_of(&mut plan, port));
     }
     port_of(&mut plan, in_band.controller).role = fabric::PortRole::Controller;
+    port_of(&mut plan, topology.return_ports()[0]).role = fabric::PortRole::Return;
     plan
 }
 
@@ -104,6 +107,27 @@ fn every_damage_is_named() {
     assert_found("the controller's port carries data", FindingKind::PlanMismatch, "carries data as well", |plan| {
         let (port, data) = (controller(plan), plan.trees[0].vlan);
         port_of(plan, port).tagged.insert(data);
+    });
+    let return_port = |plan: &Plan| plan.topology.return_ports()[0];
+    assert_found("a return port is shut", FindingKind::IncompleteState, "kept for the return of a switch", |plan| {
+        let port = return_port(plan);
+        port_of(plan, port).admin = Admin::Down;
+    });
+    assert_found("a return port does not manage", FindingKind::IncompleteState, "does not carry", |plan| {
+        let (port, in_band) = (return_port(plan), plan.topology.in_band().expect("in band"));
+        leave(&in_band, port_of(plan, port));
+    });
+    assert_found("a return port carries data", FindingKind::PlanMismatch, "return of a switch, but carries", |plan| {
+        let (port, data) = (return_port(plan), plan.trees[0].vlan);
+        port_of(plan, port).tagged.insert(data);
+    });
+    assert_found("a return port lets frames into data", FindingKind::PlanMismatch, "but carries data", |plan| {
+        let (port, data) = (return_port(plan), plan.trees[0].vlan);
+        port_of(plan, port).pvid = Some(data);
+    });
+    assert_found("a return port is said to be free", FindingKind::RoleMismatch, "nothing", |plan| {
+        let port = return_port(plan);
+        port_of(plan, port).role = fabric::PortRole::Unused;
     });
     assert_found("a host is let in", FindingKind::PlanMismatch, "can reach the switches' agents", |plan| {
         let (port, in_band) = (plan.topology.host(HostId::new(2)).port, plan.topology.in_band().expect("in band"));

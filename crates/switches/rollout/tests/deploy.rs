@@ -1378,7 +1378,8 @@ impl World {
                 ports[switch.index()].insert(slot, ManagementForm::Untagged);
             }
         }
-        self.management = Management::InBand { vlan: VlanId::MIN, ports };
+        self.management =
+            Management::InBand { vlan: VlanId::MIN, return_ports: vec![BTreeSet::new(); ports.len()], ports };
         self.switches.iter_mut().for_each(|switch| switch.guards = rng.below(2) == 0);
         for index in 0..self.switches.len() {
             let mut config = self.switches[index].running.clone();

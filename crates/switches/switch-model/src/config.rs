@@ -205,13 +205,11 @@ impl SwitchConfig {
         let own = topology.switch_ports(switch);
         assert_eq!(own.len(), self.ports.len(), "the ports are those of the switch");
         let ids = || topology.port_ids(switch);
-        let controller = topology.in_band().map(|in_band| in_band.controller);
         let asked = |port| wanted.ports.iter().find(|wanted| wanted.port == port);
         let ports = ids().zip(&self.ports).map(|(port, config)| PortIntent {
             port,
             role: match topology.port(port).attachment {
-                Attachment::Nothing if controller == Some(port) => PortRole::Controller,
-                Attachment::Nothing => PortRole::Unused,
+                Attachment::Nothing => topology.role_without_cable(port),
                 Attachment::Host(host) => PortRole::Host(host),
                 Attachment::Link(link) => PortRole::Link(link),
                 Attachment::Member(_) => PortRole::Member,

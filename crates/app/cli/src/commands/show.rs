@@ -214,7 +214,12 @@ fn show_switch(plan: &Plan, switch: SwitchId, output: Output) -> Result<()> {
         let to = match topology.port(port.port).attachment {
             Attachment::Nothing => {
                 let edge = topology.standby_edge_at(port.port);
-                edge.map_or("-".to_owned(), |edge| format!("{} (on standby)", edge.name))
+                match (topology.role_without_cable(port.port), edge) {
+                    (PortRole::Controller, _) => "the controller".to_owned(),
+                    (PortRole::Return, _) => "a switch that is left out".to_owned(),
+                    (_, Some(edge)) => format!("{} (on standby)", edge.name),
+                    (_, None) => "-".to_owned(),
+                }
             }
             Attachment::Host(host) => topology.host(host).name.clone(),
             Attachment::Member(lag) => topology.port(lag).name.clone(),
@@ -300,6 +305,7 @@ fn role_word(role: PortRole) -> &'static str {
     match role {
         PortRole::Unused => "unused",
         PortRole::Controller => "controller",
+        PortRole::Return => "return",
         PortRole::Host(_) => "host",
         PortRole::Link(_) => "link",
         PortRole::Member => "member",

@@ -336,7 +336,7 @@ fn tell_hosts(request: &DeployRequest<'_>, route: &Route, outcome: &Outcome, tok
     }
 }
 
-/// The route from what switches hold; from what they held before, if the deployment was interrupted.
+/// The route from what switches hold; from what they held before, if the deployment was interrupted, with the bonds where they are now.
 fn begun_from_held(
     route: Route,
     request: &DeployRequest<'_>,
@@ -347,11 +347,14 @@ fn begun_from_held(
     if !Route::begins_with_changing_entries(request) {
         return Ok(route);
     }
-    let found: Vec<Option<SwitchConfig>> = match resume.filter(|journal| journal.backup.len() == devices.len()) {
-        Some(journal) => journal.backup.iter().map(|backup| Some((**backup).clone())).collect(),
-        None => each_device(devices, parallel, |_, device| Ok(Some(device.driver().read()?.config))),
-    };
-    route.begun_from(request, &found)
+    let now = each_device(devices, parallel, |_, device| Ok(Some(device.driver().read()?.config)));
+    match resume.filter(|journal| journal.backup.len() == devices.len()) {
+        Some(journal) => {
+            let before: Vec<_> = journal.backup.iter().map(|backup| Some((**backup).clone())).collect();
+            route.begun_from(request, &before, Some(&now))
+        }
+        None => route.begun_from(request, &now, None),
+    }
 }
 
 /// What a deployment is to do that a store knows of: it resumes what the store has a journal of, looks at nothing while ports open, and

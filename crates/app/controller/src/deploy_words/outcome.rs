@@ -205,7 +205,8 @@ pub(super) fn sentences(topology: &Topology, outcome: &Outcome, way_on: &WayOn) 
             lines.push("rolled back: every switch holds what it held before".to_owned());
             lines.extend(reason(why));
             if !kept_shut.is_empty() {
-                lines.push("but these ports stay shut, since opening them could close a loop; open them by hand once their cables are right:".to_owned());
+                let but = if topology.in_band().is_some() { " but for management" } else { "" };
+                lines.push(format!("but these ports stay shut{but}, since opening them could close a loop; open them by hand once their cables are right:"));
                 lines.extend(kept_shut.iter().map(|found| format!("  {}", misplaced(topology, found))));
             }
             if !unsaved.is_empty() {

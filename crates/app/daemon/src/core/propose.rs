@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use controller::{HostTables, UNPROVEN_DEADLOCK, count::abridged, hitless};
-use fabric::{Plan, Policy, Severity, SwitchId};
+use fabric::{Plan, Policy, PortId, Relation, Severity, SwitchId, Topology, TopologyBuilder, return_ports};
 use thiserror::Error;
 use transition::Deadlock;
 
@@ -19,6 +19,12 @@ pub enum NoProposal {
     /// The judge finds it unfit.
     #[error("the plan is not fit to deploy: {0}")]
     Unfit(String),
+    /// It manages switches over ports that do not carry the management VLAN now.
+    #[error(
+        "the plan manages switches over {0}, which does not carry the management VLAN now: plan it with --previous and the plan that \
+         switches hold"
+    )]
+    NoWay(String),
     /// There is no plan without the parts.
     #[error("no plan without {parts}: {why}")]
     NoPlan {
@@ -32,11 +38,14 @@ pub enum NoProposal {
 /// What a plan would change, and how switches get to it from the plan that they hold.
 ///
 /// # Errors
-/// [`NoProposal::Unfit`].
+/// [`NoProposal::Unfit`], [`NoProposal::NoWay`].
 pub fn effect(held: Option<&Plan>, next: &Plan, host_tables: HostTables) -> Result<(Way, Effect), NoProposal> {
     let report = verify::check(next);
     if let Some(finding) = report.findings().iter().find(|finding| finding.severity <= Severity::Fatal) {
         return Err(NoProposal::Unfit(finding.to_string()));
+    }
+    if let Some(port) = held.and_then(|held| way_not_there(held, next)) {
+        return Err(NoProposal::NoWay(port));
     }
     let mut findings: Vec<String> = report.findings().iter().take(FINDINGS_MAX).map(ToString::to_string).collect();
     if let Some(more) = report.findings().len().checked_sub(FINDINGS_MAX + 1) {
@@ -72,6 +81,24 @@ pub fn effect(held: Option<&Plan>, next: &Plan, host_tables: HostTables) -> Resu
     Ok((way, effect))
 }
 
+/// A port by which a plan manages a switch that is managed in the same VLAN now, but not over this port.
+fn way_not_there(held: &Plan, next: &Plan) -> Option<String> {
+    let vlan = next.topology.in_band()?.vlan;
+    held.topology.in_band().filter(|before| before.vlan == vlan)?;
+    let relation = Relation::between(&next.topology, &held.topology);
+    let carries = |plan: &Plan, port: PortId| {
+        let device = &plan.devices[plan.topology.port(port).switch.index()];
+        device.ports.iter().any(|intent| intent.port == port && intent.is_member(vlan))
+    };
+    let is_new = |port: &PortId| {
+        let Some(before) = relation.port[port.index()] else { return false };
+        carries(next, *port) && !carries(held, before)
+    };
+    let mut ports =
+        (0..next.topology.ports().len()).map(PortId::new).filter(|port| !next.topology.return_ports().contains(port));
+    ports.find(is_new).map(|port| next.topology.port_label(port))
+}
+
 /// A plan that does without these parts: that of `base`, with them drained as well, and as little changed as can be from what
 /// the switches hold. It leaves out the switches that are `dead` and the hosts plugged into them.
 ///
@@ -84,6 +111,7 @@ pub fn plan_without(base: &Plan, held: &Plan, parts: &Parts, dead: &BTreeSet<Swi
         let each: Vec<String> = faults.iter().map(ToString::to_string).collect();
         no_plan(abridged(&each, "; ", FINDINGS_MAX))
     })?;
+    let left = with_return_ports(left, base, held, dead);
     let policy = base.policy.for_topology(&base.topology, &left);
     let mut drained = Parts::named(&left, names.iter().map(String::as_str));
     drained.switches.extend(&policy.drain.switches);
@@ -91,4 +119,15 @@ pub fn plan_without(base: &Plan, held: &Plan, parts: &Parts, dead: &BTreeSet<Swi
     let drain = planner::drain(&left, &drained.switches, &drained.links).map_err(|error| no_plan(error.to_string()))?;
     let policy = Policy { drain, ..policy };
     planner::plan(&left, &policy, Some(held)).map_err(|error| no_plan(error.to_string()))
+}
+
+/// What is left of a topology, with a port for the return of each switch that is `dead` where management needs one.
+fn with_return_ports(left: Topology, base: &Plan, held: &Plan, dead: &BTreeSet<SwitchId>) -> Topology {
+    let relation = Relation::between(&base.topology, &left);
+    let ports = return_ports(base, held, dead);
+    let mut builder = TopologyBuilder::of(&left);
+    for port in ports.iter().filter_map(|port| relation.port[port.index()]) {
+        builder.add_return_port(port).expect("its cable is gone with the switch");
+    }
+    builder.finish().expect("it was a topology before")
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fabric::Topology;
+use fabric::{Plan, Topology};
 
 use super::{
     CONTROLLER, Manager, Refused, is_marked, kinds,
@@ -178,21 +178,27 @@ impl Manager {
     /// Makes and proposes a plan that does without some parts; `before` are those that the target does without.
     fn make_around(&self, omission: Omission, before: &[String]) -> Result<(), Refused> {
         let _keeping = self.keeping();
-        let gone = |what: &str| Refused::NotFound(format!("plan {what} is not kept any more"));
-        let base = self.archive.plan(&omission.base)?.ok_or_else(|| gone(super::short(&omission.base)))?;
-        let held = self.inner().held.clone().ok_or_else(|| gone("at hand"))?.1;
         let names = &omission.drained;
-        let (plan, digest, reason) = match names.is_empty() {
-            true => (base, omission.base.clone(), format!("{} is back", before.join(", "))),
-            false => {
-                let parts = Parts::named(&base.topology, names.iter().map(String::as_str));
-                let dead = Parts::named(&base.topology, omission.absent.iter().map(String::as_str)).switches;
-                let plan = plan_without(&base, &held, &parts, &dead)?;
-                let digest = self.archive.keep_plan(&plan)?;
-                (plan, digest, format!("without {}", names.join(", ")))
-            }
+        let (plan, digest) = self.plan_with_omission(&omission)?;
+        let reason = match names.is_empty() {
+            true => format!("{} is back", before.join(", ")),
+            false => format!("without {}", names.join(", ")),
         };
         let draft = Draft { reason: &reason, by: CONTROLLER, cause: Cause::Parts, time_before: None };
         self.proposal(&plan, &digest, &draft, omission).map(drop)
+    }
+
+    /// The plan that an omission comes from, without what it does without; it is kept, and its digest is told.
+    pub(super) fn plan_with_omission(&self, omission: &Omission) -> Result<(Plan, String), Refused> {
+        let gone = |what: &str| Refused::NotFound(format!("plan {what} is not kept any more"));
+        let base = self.archive.plan(&omission.base)?.ok_or_else(|| gone(super::short(&omission.base)))?;
+        if omission.drained.is_empty() {
+            return Ok((base, omission.base.clone()));
+        }
+        let held = self.inner().held.clone().ok_or_else(|| gone("at hand"))?.1;
+        let named = |names: &[String]| Parts::named(&base.topology, names.iter().map(String::as_str));
+        let plan = plan_without(&base, &held, &named(&omission.drained), &named(&omission.absent).switches)?;
+        let digest = self.archive.keep_plan(&plan)?;
+        Ok((plan, digest))
     }
 }

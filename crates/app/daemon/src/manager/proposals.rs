@@ -1,6 +1,6 @@
 //! Proposals: made, approved, withdrawn, and plans of earlier targets.
 
-use std::sync::Arc;
+use std::{fmt::Write as _, sync::Arc};
 
 use fabric::Plan;
 
@@ -219,7 +219,7 @@ impl Manager {
         found.ok_or_else(|| Refused::NotFound(format!("there is no proposal {id}; espalierd proposals lists them")))
     }
 
-    /// Proposes the plan of an earlier target.
+    /// Proposes the plan of an earlier target, without switches of it that were left out since and do not answer.
     ///
     /// # Errors
     /// [`Refused`].
@@ -236,10 +236,24 @@ impl Manager {
             ))
         };
         let plan = self.archive.plan(&target.plan)?.ok_or_else(missing)?;
-        let reason = format!("back to target {number}");
+        let mut reason = format!("back to target {number}");
         let of_target = self.archive.proposal(target.proposal)?;
-        let omission = of_target.map_or_else(|| Omission::nothing(&target.plan), Omission::of);
-        let proposal = self.proposal(&plan, &target.plan, &Draft::asked(&reason, by), omission)?;
+        let mut omission = of_target.map_or_else(|| Omission::nothing(&target.plan), Omission::of);
+        let silent: Vec<String> = self.inner().still_absent().into_iter().collect();
+        let silent: Vec<String> =
+            silent.into_iter().filter(|switch| plan.topology.find_switch(switch).is_some()).collect();
+        let (plan, digest) = match silent.is_empty() {
+            true => (plan, target.plan.clone()),
+            false => {
+                let _ = write!(reason, " without {}", silent.join(", "));
+                omission.drained = omission.drained.into_iter().chain(silent.clone()).collect();
+                omission.drained.sort();
+                omission.drained.dedup();
+                omission.absent.extend(silent);
+                self.plan_with_omission(&omission)?
+            }
+        };
+        let proposal = self.proposal(&plan, &digest, &Draft::asked(&reason, by), omission)?;
         self.audit(by, &format!("proposed {reason} as proposal {}", proposal.id))?;
         Ok(proposal)
     }

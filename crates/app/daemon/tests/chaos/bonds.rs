@@ -29,9 +29,11 @@ struct Bond {
     used: Option<PortId>,
     /// Whether somebody chose the port, not the bond.
     by_hand: bool,
-    /// Whether the primary port carried when that was looked at last, and whether its switch was cut off from all others.
+    /// Whether the primary port carried when that was looked at last, and whether the switches of the primary port and of the one in
+    /// use were cut off from all others.
     primary_carried: bool,
     primary_cut_off: bool,
+    used_cut_off: bool,
 }
 
 impl FailoverBonds {
@@ -39,7 +41,17 @@ impl FailoverBonds {
         let of = |active: HostId| {
             let ports = std::iter::once(active).chain(topology.standby_ports(active));
             let ports = ports.map(|host| topology.host(host).port).collect();
-            (active, Bond { ports, used: None, by_hand: false, primary_carried: false, primary_cut_off: false })
+            (
+                active,
+                Bond {
+                    ports,
+                    used: None,
+                    by_hand: false,
+                    primary_carried: false,
+                    primary_cut_off: false,
+                    used_cut_off: false,
+                },
+            )
         };
         let is_bond = |host: &HostId| topology.standby_ports(*host).next().is_some();
         let bonds: BTreeMap<HostId, Bond> = topology.host_ids().filter(is_bond).map(of).collect();
@@ -97,6 +109,12 @@ impl FailoverBonds {
             let is_reached_again = std::mem::replace(&mut bond.primary_cut_off, is_cut_off) && !is_cut_off;
             if is_reached_again && used != Some(bond.ports[0]) {
                 // A host may watch carriers or its peers, so only frames tell whether it goes back to its primary port.
+                self.unforeseen_ms = now_ms;
+            }
+            let is_used_cut_off = used.is_some_and(|port| cut_off.contains(&port));
+            let was_used_cut_off = std::mem::replace(&mut bond.used_cut_off, is_used_cut_off);
+            if was_used_cut_off && !is_used_cut_off && used == bond.used && used != Some(bond.ports[0]) {
+                // Entries lead to another port meanwhile, and only frames tell that it has stayed at this one.
                 self.unforeseen_ms = now_ms;
             }
             if used == bond.used {

@@ -173,7 +173,11 @@ fn poll(world: &mut World, manager: &Manager, plan: &Plan, expected: &mut Expect
             let id = world.fabric.topology.find_switch(switch);
             id.is_some_and(|id| world.fabric.answers(id))
         };
-        manager.saw_absent(absent.switches.iter().filter(answers).cloned().collect());
+        let answering: BTreeSet<String> = absent.switches.iter().filter(answers).cloned().collect();
+        if topology.in_band().is_some() && !answering.is_empty() {
+            world.count("polls in which a switch answered by a return port");
+        }
+        manager.saw_absent(answering);
     }
     let proposed = manager.propose_around().and_then(|()| manager.propose_for_traffic());
     if let Err(error) = proposed.and_then(|()| manager.forget_old()) {
@@ -242,11 +246,12 @@ fn deploy(world: &mut World, manager: &Manager, plan: &Plan, since: Option<&Plan
         return badly("a cable of the plan is not confirmed");
     }
     let held = |switch: SwitchId| Some(world.fabric.read(&route.topology, switch).ok()?.config);
-    let found = match &journal {
+    let now: Vec<_> = route.topology.switch_ids().map(held).collect();
+    let before = match &journal {
         Some(journal) => journal.backup.iter().map(|backup| Some((**backup).clone())).collect(),
-        None => route.topology.switch_ids().map(held).collect::<Vec<_>>(),
+        None => now.clone(),
     };
-    let route = match route.begun_from(&request, &found) {
+    let route = match route.begun_from(&request, &before, Some(&now[..]).filter(|_| resumes)) {
         Ok(route) => route,
         Err(error) => return badly(&error.words()),
     };
@@ -271,6 +276,7 @@ fn deploy(world: &mut World, manager: &Manager, plan: &Plan, since: Option<&Plan
     let started_ms = world.now_ms();
     world.fabric.kept = since.map(|old| pairs::through(&world.fabric, [old, plan])).unwrap_or_default();
     let mut open: Vec<SwitchRequest> = Vec::new();
+    let mut goes_back = false;
     let outcome = loop {
         deployment.handle_time(Duration::from_millis(world.now_ms() - started_ms));
         while let Some(request) = deployment.poll_request() {
@@ -278,8 +284,9 @@ fn deploy(world: &mut World, manager: &Manager, plan: &Plan, since: Option<&Plan
         }
         while let Some(event) = deployment.poll_event() {
             world.say(|| format!("{event:?}"));
-            if resumes && matches!(event, Event::Turned(_)) {
-                // It goes back to where pairs may not have got through that do now.
+            // It goes back to where pairs may not have got through that do now, or without a switch that is in the middle.
+            goes_back |= matches!(event, Event::Turned(_));
+            if goes_back && (resumes || matches!(event, Event::Failed(..))) {
                 world.fabric.kept.clear();
             }
         }

@@ -235,12 +235,18 @@ impl VirtualFabric {
         }
     }
 
-    /// Whether some cable of a switch to another carries.
+    /// Whether some cable of a switch to another carries data.
     pub(crate) fn has_links(&self, switch: SwitchId) -> bool {
-        self.topology.port_ids(switch).any(|port| self.far(port).is_some() && self.carries(port))
+        let management = self.topology.in_band().map(|in_band| in_band.vlan);
+        self.topology.port_ids(switch).any(|port| {
+            let Some(far) = self.far(port).filter(|_| self.carries(port)) else { return false };
+            let (own, other) = (self.running(port), self.running(far));
+            let mut vlans = own.tagged.iter().chain(own.untagged.iter());
+            vlans.any(|vlan| Some(vlan) != management && other.is_member(vlan))
+        })
     }
 
-    /// Somebody changes a switch by hand: an entry, a PVID or a port, none of which closes a loop.
+    /// Somebody changes a switch by hand: an entry, a PVID or a port, none of which closes a loop or cuts off management.
     pub(crate) fn interfere(&mut self, switch: SwitchId, rng: &mut Rng) {
         let ports: Vec<PortId> = self.topology.port_ids(switch).collect();
         if !self.switch(switch).on {
@@ -249,7 +255,12 @@ impl VirtualFabric {
         let state = &mut self.switches[switch.index()];
         let key = state.running.entries.keys().nth(rng.below(state.running.entries.len().max(1))).copied();
         let of_a_lag = |port: &PortId| matches!(self.topology.port(*port).attachment, Attachment::Member(_));
-        let ports: Vec<usize> = (0..ports.len()).filter(|slot| !of_a_lag(&ports[*slot])).collect();
+        let management = self.topology.in_band().map(|in_band| in_band.vlan);
+        let manages = |slot: usize| management.is_some_and(|vlan| state.running.ports[slot].is_member(vlan));
+        let ports: Vec<usize> = (0..ports.len()).filter(|slot| !of_a_lag(&ports[*slot]) && !manages(*slot)).collect();
+        if ports.is_empty() {
+            return;
+        }
         let slot = Slot::new(ports[rng.below(ports.len())]);
         let edit = match (rng.below(4), key) {
             (0, Some((vlan, mac))) => Edit::UnsetEntry(vlan, mac),

@@ -1,4 +1,5 @@
-//! Days of virtual time with random faults: cables, switches, management networks, stores and clocks fail, virtual machines move, traffic
+//! Days of virtual time with random faults: cables, switches, management networks, stores and clocks fail, some fabrics are managed over
+//! their data ports, virtual machines move, traffic
 //! shifts, people interfere, programs that hand tables to hosts fail halfway, and the daemon is killed at any moment, also in the middle
 //! of a write. After every change no broadcast may go round or come to a switch twice, and a hitless change cuts no pair, whichever tables
 //! hosts hold; once switches hold what was ordered, entries of bonds and of learned addresses lead to one port; targets follow each other;
@@ -68,7 +69,7 @@ const SETTLING_MS: u64 = 3 * 3_600_000;
 const START_MS: u64 = 90_000;
 
 /// What comes up within a hundred days.
-const COMES_UP: [&str; 26] = [
+const COMES_UP: [&str; 27] = [
     "deployments",
     "hitless deployments",
     "hitless deployments that cut no pair",
@@ -78,6 +79,7 @@ const COMES_UP: [&str; 26] = [
     "programs for hosts that ended with the daemon",
     "deployments that failed",
     "switches put back",
+    "polls in which a switch answered by a return port",
     "PVIDs written by standby",
     "starts that wrote nothing",
     "cables of hosts cut",

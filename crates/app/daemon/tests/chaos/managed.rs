@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use drivers::snmp::{Glance, PortGlance};
-use fabric::{LinkId, Mac, PortId, SwitchId, Topology, VlanId};
+use fabric::{Admin, InBand, LinkId, Mac, PortId, SwitchId, Topology, VlanId};
 use rollout::{
     addresses::LearnedRow,
     deploy::Cables,
@@ -21,7 +21,7 @@ use switch_model::{
 
 use crate::{
     fabric::{Switch, VirtualFabric, names},
-    loops, pairs,
+    frames, loops, pairs,
 };
 
 /// Subtypes of LLDP identifiers: locally assigned chassis, interface name.
@@ -45,7 +45,29 @@ pub(crate) enum Midway {
 impl VirtualFabric {
     /// Whether a switch answers.
     pub(crate) fn answers(&self, switch: SwitchId) -> bool {
-        self.switch(switch).on && self.switch(switch).reachable
+        self.switch(switch).on && self.switch(switch).reachable && self.hears_controller(switch)
+    }
+
+    /// Whether frames of the controller come to a switch; always where management has a network of its own.
+    fn hears_controller(&self, switch: SwitchId) -> bool {
+        let Some(InBand { vlan, controller }) = self.topology.in_band() else { return true };
+        let open = self.running(controller);
+        if open.admin != Admin::Up || open.pvid != Some(vlan) || !open.untagged.contains(vlan) {
+            return false;
+        }
+        let (first, _) = self.place(controller);
+        if !self.switch(first).on {
+            return false;
+        }
+        let mut heard = BTreeSet::from([first]);
+        let mut due = frames::next(self, first, None, vlan);
+        while let Some((port, vlan)) = due.pop() {
+            let (at, _) = self.place(port);
+            if heard.insert(at) {
+                due.extend(frames::next(self, at, Some(port), vlan));
+            }
+        }
+        heard.contains(&switch)
     }
 
     fn reached(&self, switch: SwitchId) -> Result<&Switch, Fault> {

@@ -44,33 +44,60 @@ enum Rim {
     Mixed,
 }
 
-/// Which cabling has which kind of rim, and who tags.
-const SHAPES: [(usize, Rim, Tags); 12] = [
-    (0, Rim::Plain, Tags::Switches),
-    (1, Rim::Plain, Tags::Switches),
-    (2, Rim::Plain, Tags::Switches),
-    (0, Rim::Bonds, Tags::Switches),
-    (1, Rim::Bonds, Tags::Switches),
-    (0, Rim::Guests, Tags::Switches),
-    (2, Rim::Guests, Tags::Switches),
-    (0, Rim::Mixed, Tags::Switches),
-    (1, Rim::Mixed, Tags::Switches),
-    (1, Rim::Plain, Tags::Hosts),
-    (2, Rim::Plain, Tags::Hosts),
-    (0, Rim::Plain, Tags::Hosts),
+/// How switches are managed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Management {
+    /// By ports of their own.
+    Apart,
+    /// Over the data ports, in VLAN 1, by a controller at the first switch.
+    InBand,
+}
+
+use Management::{Apart, InBand};
+
+/// Which cabling has which kind of rim, who tags, and how switches are managed.
+const SHAPES: [(usize, Rim, Tags, Management); 15] = [
+    (0, Rim::Plain, Tags::Switches, Apart),
+    (1, Rim::Plain, Tags::Switches, Apart),
+    (2, Rim::Plain, Tags::Switches, Apart),
+    (0, Rim::Bonds, Tags::Switches, Apart),
+    (1, Rim::Bonds, Tags::Switches, Apart),
+    (0, Rim::Guests, Tags::Switches, Apart),
+    (2, Rim::Guests, Tags::Switches, Apart),
+    (0, Rim::Mixed, Tags::Switches, Apart),
+    (1, Rim::Mixed, Tags::Switches, Apart),
+    (1, Rim::Plain, Tags::Hosts, Apart),
+    (2, Rim::Plain, Tags::Hosts, Apart),
+    (0, Rim::Plain, Tags::Hosts, Apart),
+    (1, Rim::Plain, Tags::Switches, InBand),
+    (2, Rim::Plain, Tags::Switches, InBand),
+    (0, Rim::Mixed, Tags::Switches, InBand),
 ];
 
 /// Small fabrics with hosts of every kind.
 pub(crate) fn shapes() -> &'static [Shape] {
     static MADE: OnceLock<Vec<Shape>> = OnceLock::new();
-    MADE.get_or_init(|| SHAPES.iter().map(|(cabling, rim, tags)| shape(CABLINGS[*cabling], *rim, *tags)).collect())
+    MADE.get_or_init(|| {
+        SHAPES
+            .iter()
+            .map(|(cabling, rim, tags, management)| shape(CABLINGS[*cabling], *rim, *tags, *management))
+            .collect()
+    })
 }
 
-fn shape(links: &[(usize, usize)], rim: Rim, tags: Tags) -> Shape {
-    let topology = parse_native("chaos.yaml", &text(links, rim)).expect("a sound topology");
-    let plan = |policy: &Policy| planner::plan(&topology, policy, None).expect("a plan");
-    let plans = Arc::new(policies(tags).iter().map(plan).collect());
-    Shape { topology, plans, tags }
+fn shape(links: &[(usize, usize)], rim: Rim, tags: Tags, management: Management) -> Shape {
+    let mut text = text(links, rim);
+    if management == InBand {
+        text.push_str("management: {vlan: 1, controller: \"s0:controller\"}\n");
+    }
+    let topology = parse_native("chaos.yaml", &text).expect("a sound topology");
+    let mut plans: Vec<Plan> = Vec::new();
+    for policy in policies(tags) {
+        // A switch is told of another way for management only over the one that it has.
+        let previous = plans.first().filter(|_| management == InBand);
+        plans.push(planner::plan(&topology, &policy, previous).expect("a plan"));
+    }
+    Shape { topology, plans: Arc::new(plans), tags }
 }
 
 fn policies(tags: Tags) -> [Policy; 3] {

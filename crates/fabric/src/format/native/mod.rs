@@ -45,8 +45,8 @@ mod machines;
 use std::{borrow::Cow, collections::BTreeMap, fmt::Write as _, net::IpAddr, rc::Rc};
 
 use crate::{
-    Attachment, DEFAULT_RATE_BPS, Fault, Guid, InBand, Models, PortId, PortNames, SwitchId, SwitchIdentity, SwitchSpec,
-    Topology, TopologyBuilder, VlanId,
+    Attachment, DEFAULT_RATE_BPS, Fault, Guid, InBand, Models, PortId, PortNames, PortRole, SwitchId, SwitchIdentity,
+    SwitchSpec, Topology, TopologyBuilder, VlanId,
     format::{
         diagnostic::{Diagnostics, Source, TextPosition, TextSpan},
         node::{Node, Value},
@@ -130,8 +130,13 @@ pub fn write_native(topology: &Topology) -> String {
     machines::write(topology, &mut text);
     groups::write(topology, &mut text);
     if let Some(InBand { vlan, controller }) = topology.in_band() {
-        let controller = double_quote(&lone_port(topology, controller));
-        let _ = writeln!(text, "management: {{vlan: {vlan}, controller: {controller}}}");
+        let quoted = |port: PortId| double_quote(&lone_port(topology, port));
+        let _ = write!(text, "management: {{vlan: {vlan}, controller: {}", quoted(controller));
+        let return_ports: Vec<String> = topology.return_ports().iter().copied().map(quoted).collect();
+        if !return_ports.is_empty() {
+            let _ = write!(text, ", return-ports: [{}]", return_ports.join(", "));
+        }
+        text.push_str("}\n");
     }
     text
 }
@@ -161,14 +166,16 @@ fn unexpected_port_order(topology: &Topology, switch: SwitchId) -> Option<Vec<St
     if matches!(topology.switch(switch).model.ports, PortNames::Listed(_)) {
         return None;
     }
-    let controller = topology.in_band().map(|in_band| in_band.controller);
     let rank = |port: PortId| match topology.port(port).attachment {
         Attachment::Link(link) => Some((0, link.index())),
         Attachment::Host(host) => Some((1, host.index())),
         Attachment::Member(_) => None,
-        // Standby edges stand behind all hosts, and a port that only the section management: mentions comes last.
-        Attachment::Nothing if controller == Some(port) => Some((3, 0)),
-        Attachment::Nothing => topology.standby_edges().iter().position(|edge| edge.port == port).map(|at| (2, at)),
+        // Standby edges stand behind all hosts, and ports that only the section management: mentions come last.
+        Attachment::Nothing => match topology.role_without_cable(port) {
+            PortRole::Controller => Some((3, 0)),
+            PortRole::Return => topology.return_ports().iter().position(|own| *own == port).map(|at| (4, at)),
+            _ => topology.standby_edges().iter().position(|edge| edge.port == port).map(|at| (2, at)),
+        },
     };
     let ranks: Vec<_> = topology.port_ids(switch).map(rank).collect();
     let expected = ranks.iter().all(Option::is_some) && ranks.is_sorted();
@@ -184,7 +191,7 @@ fn address(address: IpAddr) -> String {
 }
 
 const SECTIONS: [&str; 6] = ["switches", "links", "hosts", "machines", "groups", "management"];
-const MANAGEMENT_KEYS: [&str; 2] = ["vlan", "controller"];
+const MANAGEMENT_KEYS: [&str; 3] = ["vlan", "controller", "return-ports"];
 const SWITCH_KEYS: [&str; 6] = ["model", "mgmt", "ports", "lags", "guid", "id"];
 const IDENTITY_KEYS: [&str; 3] = ["chassis", "engine", "serial"];
 const LINK_HELP: &str = "write switch:port -- switch:port, with quotes around a port that has spaces, sw1:\"Te 1/30\", and if need \
@@ -423,6 +430,7 @@ impl<'a> Reader<'a> {
 
     fn read_management(&mut self, section: &Node) {
         const EXAMPLE: &str = "{vlan: 4000, controller: \"sw1:g24\"}";
+        const RETURN_EXAMPLE: &str = "return-ports: [\"sw1:g23\"]";
         if section.is_null() || !self.expect_map(section, "management", EXAMPLE) {
             return;
         }
@@ -444,6 +452,20 @@ impl<'a> Reader<'a> {
         let Some(controller) = self.end(site, text).port else { return };
         if let Some(vlan) = vlan.filter(|_| self.check_free(site, controller)) {
             self.refuse(port_at, |builder| builder.set_in_band(InBand { vlan, controller }));
+        }
+        let Some(ports_at) = fields.get("return-ports") else { return };
+        if !matches!(ports_at.value, Value::List(_)) {
+            let message = format!("expected a list of ports, found {}", ports_at.kind());
+            self.diagnostics.push(self.at(ports_at).error(message).with_help(RETURN_EXAMPLE));
+            return;
+        }
+        for port_at in ports_at.items() {
+            let Some(text) = self.word(port_at, "a port", RETURN_EXAMPLE) else { continue };
+            let site = inner(self.at(port_at), text, 0, text.chars().count());
+            let Some(port) = self.end(site, text).port else { continue };
+            if self.check_free(site, port) {
+                self.refuse(port_at, |builder| builder.add_return_port(port));
+            }
         }
     }
 

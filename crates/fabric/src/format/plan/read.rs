@@ -265,9 +265,14 @@ fn topology(at: &Located<'_>, models: Models) -> Read<Topology> {
         }
     }
     if let Some(at) = at.optional("management")? {
-        at.only(&["vlan", "controller"])?;
+        at.only(&["vlan", "controller", "return_ports"])?;
         let in_band = InBand { vlan: at.field("vlan")?.vlan()?, controller: port(at.field("controller")?)? };
         builder.set_in_band(in_band).map_err(|fault| refused(&at, &fault))?;
+        if let Some(ports) = at.optional("return_ports")? {
+            for at in ports.items()? {
+                builder.add_return_port(port(at)?).map_err(|fault| refused(&at, &fault))?;
+            }
+        }
     }
     let topology = builder.finish().map_err(|faults| match faults.first() {
         Some(fault) => refused(at, fault),
@@ -670,6 +675,7 @@ fn role(topology: &Topology, at: &Located<'_>) -> Read<PortRole> {
     match text {
         "unused" => return Ok(PortRole::Unused),
         "controller" => return Ok(PortRole::Controller),
+        "return" => return Ok(PortRole::Return),
         "member" => return Ok(PortRole::Member),
         _ => {}
     }
@@ -677,7 +683,7 @@ fn role(topology: &Topology, at: &Located<'_>) -> Read<PortRole> {
     let link = || numbered("link", topology.links().len()).map(|number| PortRole::Link(LinkId::new(number)));
     host.or_else(link).ok_or_else(|| {
         at.error(format!(
-            "{text:?} is none of unused, controller, member, and host or link with the number of one that there is"
+            "{text:?} is none of unused, controller, return, member, and host or link with the number of one that there is"
         ))
     })
 }

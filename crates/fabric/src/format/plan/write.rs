@@ -283,7 +283,12 @@ fn write_topology(topology: &Topology, out: &mut impl io::Write) -> io::Result<(
     }
     if let Some(InBand { vlan, controller }) = topology.in_band() {
         let controller = Quoted(topology.port_label(controller));
-        write!(out, ",\"management\":{{\"vlan\":{vlan},\"controller\":{controller}}}")?;
+        write!(out, ",\"management\":{{\"vlan\":{vlan},\"controller\":{controller}")?;
+        let return_ports = topology.return_ports().iter().map(|port| Quoted(topology.port_label(*port)).to_string());
+        if return_ports.len() > 0 {
+            write_list(out, ",\"return_ports\":[", return_ports, "]")?;
+        }
+        out.write_all(b"}")?;
     }
     out.write_all(b"},\n")
 }
@@ -394,6 +399,7 @@ fn port_object(topology: &Topology, intent: &PortIntent) -> String {
     match role {
         PortRole::Unused => push_field(&mut text, "role", "\"unused\""),
         PortRole::Controller => push_field(&mut text, "role", "\"controller\""),
+        PortRole::Return => push_field(&mut text, "role", "\"return\""),
         PortRole::Host(host) => push_field(&mut text, "role", format_args!("\"host {}\"", host.index())),
         PortRole::Link(link) => push_field(&mut text, "role", format_args!("\"link {}\"", link.index())),
         PortRole::Member => push_field(&mut text, "role", "\"member\""),

@@ -5,7 +5,7 @@
 //! ```
 //! Where management comes in over the data ports, those that carry its tree stay open throughout, but only for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::{Admin, DeviceIntent, SwitchId, Topology, VlanId, VlanSet};
 
@@ -21,8 +21,10 @@ pub enum Management {
     InBand {
         /// The VLAN.
         vlan: VlanId,
-        /// `ports[switch]`: the ports of the tree and the controller's, and how its frames travel there.
+        /// `ports[switch]`: the ports of the tree, the controller's and return ports, and how its frames travel there.
         ports: Vec<BTreeMap<Slot, ManagementForm>>,
+        /// `return_ports[switch]`: those by which switches that are left out come back, and over which none is managed.
+        return_ports: Vec<BTreeSet<Slot>>,
     },
 }
 
@@ -48,12 +50,18 @@ impl Management {
             };
             members.map(member).collect()
         });
-        Self::InBand { vlan: in_band.vlan, ports: ports.collect() }
+        let mut return_ports = vec![BTreeSet::new(); devices.len()];
+        for &port in topology.return_ports() {
+            let switch = topology.port(port).switch;
+            let slot = Slot::new(port.index() - topology.switch_ports(switch).start);
+            return_ports[switch.index()].insert(slot);
+        }
+        Self::InBand { vlan: in_band.vlan, ports: ports.collect(), return_ports }
     }
 
     /// Names a port of the way to this switch or over it that does not carry management in this state.
     pub fn gap(&self, switch: SwitchId, config: &SwitchConfig) -> Option<Slot> {
-        let Self::InBand { vlan, ports } = self else { return None };
+        let Self::InBand { vlan, ports, return_ports } = self else { return None };
         let carries = |slot: Slot, form: ManagementForm| {
             let port = config.port(slot);
             let member = match form {
@@ -62,14 +70,15 @@ impl Management {
             };
             port.admin == Admin::Up && member
         };
-        ports[switch.index()].iter().find(|(slot, form)| !carries(**slot, **form)).map(|(slot, _)| *slot)
+        let mut way = ports[switch.index()].iter().filter(|(slot, _)| !return_ports[switch.index()].contains(slot));
+        way.find(|(slot, form)| !carries(**slot, **form)).map(|(slot, _)| *slot)
     }
 
     /// The management VLAN, if it is in band and the port carries it.
     fn carried(&self, switch: SwitchId, slot: Slot) -> Option<(VlanId, ManagementForm)> {
         match self {
             Self::OutOfBand => None,
-            Self::InBand { vlan, ports } => ports[switch.index()].get(&slot).map(|form| (*vlan, *form)),
+            Self::InBand { vlan, ports, .. } => ports[switch.index()].get(&slot).map(|form| (*vlan, *form)),
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use fabric::{Admin, SwitchId};
 
-use super::{Deployment, Direction, LiveStage, Management, Stage, Way};
+use super::{Deployment, Direction, FarEnd, LiveStage, Management, Stage, Way};
 use fabric::SpanningTree;
 use switch_model::{Slot, SwitchConfig, mark::Phase, sight::End};
 
@@ -254,8 +254,14 @@ impl Deployment {
 
     fn without_misplaced(&self, switch: SwitchId, mut config: SwitchConfig) -> Arc<SwitchConfig> {
         if self.direction == Direction::Back {
+            let alone = self.order.management.shut(switch, &config);
             for misplaced in self.misplaced.iter().filter(|misplaced| misplaced.at.0 == switch) {
-                config.ports[misplaced.at.1.index()].admin = Admin::Down;
+                let slot = misplaced.at.1.index();
+                match misplaced.found {
+                    // What is behind a dead cable of the management tree answers again once it is mended.
+                    FarEnd::Unknown => config.ports[slot].clone_from(&alone.ports[slot]),
+                    _ => config.ports[slot].admin = Admin::Down,
+                }
             }
         }
         Arc::new(config)
