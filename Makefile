@@ -79,6 +79,7 @@ soak: fuzz
 	@tests/ri2n/switch 64 || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	cargo build --release --locked -p espalier
 	@crates/lab/vm/deploy || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+	@crates/lab/vm/bond || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	@ALL=1 tests/deploy/cabling || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 	SCHEDULES=20000 cargo test --release --locked -p rollout --test deploy
 	ESPALIER_ETCD_FAULTS=60 ESPALIER_ETCD_TAKEOVERS=60 cargo test --release --locked -p records --test faults -- --nocapture

@@ -3,7 +3,7 @@
 //! ```text
 //!   login1/eth0 up                              ▶ the planned port
 //!   login1/eth0 down, eth1 up                   ▶ eth1, as the plan has it stored
-//!   login1/eth0 comes up                        ▶ the planned port at once: the bond has it as its primary
+//!   login1/eth0 comes up                        ▶ the planned port at once: the bond has it as its primary, and announces itself there
 //!   both up, the bond sends from the other one  ▶ that one: see `sender`
 //! ```
 //! A plan treats a standby port as a host: entries toward it are worked out, and proven, as those toward the active port are.
@@ -25,10 +25,10 @@ use std::{
 use fabric::{FdbEntry, HostId, LinkId, Mac, Plan, SwitchId, Topology};
 use switch_model::{Entries, Slot, SwitchConfig};
 
-use self::sender::{PortTraffic, Stay, left_for, searches_at};
+use self::sender::{PortTraffic, Stay, left_for, never_came_at, searches_at};
 use crate::standby::LinkHealth;
 
-pub use self::sender::{CAUTIOUS_SILENCE_MAX, Reading, SEARCH_CAUTION_MAX, SILENCE_MAX, SILENCE_MIN};
+pub use self::sender::{ANNOUNCED_MAX, CAUTIOUS_SILENCE_MAX, Reading, SILENCE_MAX, SILENCE_MIN};
 
 /// How often in a row frames turn a bond's entries before more caution is called for each time, and for how long they must not have
 /// turned them for that to be forgotten.
@@ -80,6 +80,8 @@ struct Bond {
     since: Duration,
     /// Whether the states of ports alone say that it is there.
     is_presumed: bool,
+    /// The port that it may have stayed at, if entries went back to the planned port since that came up.
+    stayed: Option<HostId>,
     /// Whether the planned port was down when something was known of it last.
     planned_is_down: bool,
     /// Whether no port is up.
@@ -87,12 +89,24 @@ struct Bond {
     /// How often in a row frames have turned its entries, and when they did last.
     turns: u32,
     turned: Duration,
+    /// How often entries have searched for it since it last sent anything but requests.
+    searches: u32,
 }
 
 impl Bond {
     fn new(active: HostId) -> Self {
         let (since, turned) = (Duration::ZERO, Duration::ZERO);
-        Self { active, since, is_presumed: false, planned_is_down: false, is_down: false, turns: 0, turned }
+        Self {
+            active,
+            since,
+            is_presumed: false,
+            stayed: None,
+            planned_is_down: false,
+            is_down: false,
+            turns: 0,
+            turned,
+            searches: 0,
+        }
     }
 
     /// How many times as long as usual the active port must be silent before frames turn entries: a bond that sends from several
@@ -102,6 +116,38 @@ impl Bond {
             return 1;
         }
         1_u32.checked_shl(self.turns.saturating_sub(TURNS_MAX)).unwrap_or(CAUTION_MAX).min(CAUTION_MAX)
+    }
+
+    /// The port that frames say it uses, of the active one and of `others`, which are up, if that is another one; and since when.
+    fn by_frames(
+        &mut self,
+        traffic: &BTreeMap<HostId, PortTraffic>,
+        others: &[HostId],
+        now: Duration,
+    ) -> Option<(HostId, Duration)> {
+        let (active, since) = (&traffic[&self.active], self.since);
+        if active.has_spoken(since) {
+            self.searches = 0;
+        }
+        let (caution, searches) = (self.caution(now), self.searches);
+        let stay = Stay { since, is_presumed: self.is_presumed, caution, searches };
+        let latest = |at: fn(&PortTraffic, &PortTraffic, Stay) -> Option<Duration>| {
+            others.iter().filter_map(|port| Some((at(active, &traffic[port], stay)?, *port))).max()
+        };
+        let stayed = || Some((never_came_at(active, stay)?, self.stayed.filter(|port| others.contains(port))?));
+        let found = latest(left_for).or_else(stayed);
+        let (since, port) = match found {
+            Some(found) => {
+                self.note_turn(now);
+                found
+            }
+            None => {
+                let searched = latest(searches_at)?;
+                self.searches += 1;
+                searched
+            }
+        };
+        Some((port, since))
     }
 
     fn note_turn(&mut self, now: Duration) {
@@ -195,21 +241,16 @@ impl Bonds {
             };
             bond.is_down = false;
             let (to, since, notice) = if to == from {
-                let others = own().filter(|port| is_up(&from) && *port != from && is_up(port));
-                let stay = Stay { since: bond.since, is_presumed: bond.is_presumed, caution: bond.caution(now) };
-                let left = |port: HostId| {
-                    let (active, other) = (&self.traffic[&from], &self.traffic[&port]);
-                    let since = left_for(active, other, stay).or_else(|| searches_at(active, other, stay))?;
-                    Some((since, port))
-                };
-                let Some((since, to)) = others.filter_map(left).max() else { continue };
-                bond.note_turn(now);
+                let others: Vec<HostId> = own().filter(|port| is_up(&from) && *port != from && is_up(port)).collect();
+                let Some((to, since)) = bond.by_frames(&self.traffic, &others, now) else { continue };
                 (to, since, BondNotice::Sends { from, to })
             } else {
                 (to, now, BondNotice::Moves { from, to })
             };
             self.notices.push_back(notice);
-            bond.is_presumed = matches!(notice, BondNotice::Moves { .. });
+            let by_state = matches!(notice, BondNotice::Moves { .. });
+            bond.stayed = Some(from).filter(|from| by_state && to == planned && is_up(from));
+            bond.is_presumed = by_state;
             (bond.active, bond.since, moved) = (to, since, true);
             self.topology = self.topology.with_active(to);
         }

@@ -17,7 +17,8 @@
 //! So a single frame that is no broadcast turns nothing, and neither does a frame at another port while the active one sends. Where the
 //! active port has not been seen to send twice, and where it pauses for long, [`SILENCE_MAX`] is enough. A switch that brings its counters
 //! up to date seldom shows pauses of that length. A port to which entries lead only because it came up, and which has not sent since, is
-//! presumed and no more: there two polls are enough.
+//! presumed and no more: there two polls are enough. A bond that takes it announces itself there; one that does not within
+//! [`ANNOUNCED_MAX`] has stayed where it was, as bonds without a primary port do.
 //!
 //! A bond that watches by ARP, and gets no answer at any port, sends requests from all its ports in turn, as broadcasts, and no other frame.
 //! An answer comes to the port that entries lead to, so entries search as well: they turn when the other port has sent twice more.
@@ -44,8 +45,12 @@ pub const SILENCE_MIN: Duration = Duration::from_millis(100);
 pub const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How long caution has it be silent at most.
 pub const CAUTIOUS_SILENCE_MAX: Duration = Duration::from_secs(60);
-/// How many times longer entries stay at most at a port that gets no answer before they turn to another.
-pub const SEARCH_CAUTION_MAX: u32 = 8;
+/// How long after a port has come up a bond announces itself there, if it takes it.
+pub const ANNOUNCED_MAX: Duration = Duration::from_secs(1);
+/// How often entries search at once, and for how many cycles of requests they stay at most at a port that gets no answer after that.
+const QUICK_SEARCHES: u32 = 3;
+/// See [`QUICK_SEARCHES`].
+const SEARCH_CYCLES_MAX: u32 = 8;
 
 /// What a switch has counted at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +128,17 @@ impl PortTraffic {
         self.busy[0].map_or(since, |window| window.to.max(since)).max(self.begun)
     }
 
+    /// Whether no frame has come since the port came up, as the poll that ended at `since` showed.
+    fn is_unseen(&self, since: Duration) -> bool {
+        let poll = self.newest.map_or(Duration::ZERO, |window| window.to - window.from);
+        self.busy[0].is_none_or(|window| window.to + poll <= since)
+    }
+
+    /// Whether a frame that is no broadcast has come since then.
+    pub(super) fn has_spoken(&self, since: Duration) -> bool {
+        self.unicast.is_some_and(|window| window.from >= since)
+    }
+
     /// Whether what came in a window came before this port's last frames for certain.
     fn sent_after(&self, window: Window) -> bool {
         // Counters that are behind show frames late, by a pause at most.
@@ -140,15 +156,27 @@ pub(super) struct Stay {
     pub(super) is_presumed: bool,
     /// How many times as long as usual the port must be silent, up to [`CAUTIOUS_SILENCE_MAX`].
     pub(super) caution: u32,
+    /// How often entries have searched for the bond since it last sent anything but requests.
+    pub(super) searches: u32,
+}
+
+impl Stay {
+    /// For how many cycles of requests entries stay at a port: one at first, then twice as many each time, up to [`SEARCH_CYCLES_MAX`].
+    fn search_cycles(self) -> u32 {
+        1_u32
+            .checked_shl(self.searches.saturating_sub(QUICK_SEARCHES))
+            .unwrap_or(SEARCH_CYCLES_MAX)
+            .min(SEARCH_CYCLES_MAX)
+    }
 }
 
 /// The end of the first window in which a bond was at another port, if frames show that it has left the active one for that; none if
 /// nothing does. Only frames since the bond came to its active port count.
 pub(super) fn left_for(active: &PortTraffic, other: &PortTraffic, stay: Stay) -> Option<Duration> {
-    let Stay { since, is_presumed, caution } = stay;
+    let Stay { since, is_presumed, caution, .. } = stay;
     let seen = active.newest?.to;
     let quiet = active.quiet_from(since);
-    let is_unseen = is_presumed && active.busy[0].is_none_or(|window| window.to <= since);
+    let is_unseen = is_presumed && active.is_unseen(since);
     let twice = match other.busy {
         [Some(_), Some(first)] if first.from >= quiet => Some((first, quiet)),
         _ => None,
@@ -165,8 +193,17 @@ pub(super) fn left_for(active: &PortTraffic, other: &PortTraffic, stay: Stay) ->
     [twice, announced].into_iter().flatten().find_map(is_told)
 }
 
+/// When it shows that a bond has not come to its port, which came up: nothing was heard of it there, though its switch was read before.
+pub(super) fn never_came_at(active: &PortTraffic, stay: Stay) -> Option<Duration> {
+    let newest = active.newest?;
+    let was_read = active.begun + (newest.to - newest.from) <= stay.since;
+    let patience = active.silence().max(ANNOUNCED_MAX) * stay.caution;
+    let is_over = newest.to >= stay.since + patience.min(CAUTIOUS_SILENCE_MAX);
+    (was_read && is_over && active.is_unseen(stay.since)).then_some(newest.to)
+}
+
 /// When the entries of a bond that sends requests from its ports in turn, and nothing else, are to turn to another port: when that has
-/// sent twice since they turned last, or [`SEARCH_CAUTION_MAX`] times as often at most where that has led to nothing before.
+/// sent twice since they turned last, or after more such cycles where that has led to nothing before.
 pub(super) fn searches_at(active: &PortTraffic, other: &PortTraffic, stay: Stay) -> Option<Duration> {
     let [Some(newest), Some(first)] = other.busy else { return None };
     let ports = [active, other];
@@ -174,9 +211,9 @@ pub(super) fn searches_at(active: &PortTraffic, other: &PortTraffic, stay: Stay)
     let begun = ports.iter().map(|port| port.begun).max().unwrap_or_default();
     let alone = stay.since.max(spoke).max(begun);
     let in_turn = active.busy[0].is_some_and(|own| own.from >= first.from);
-    let cycle = (newest.to - first.from) * stay.caution.min(SEARCH_CAUTION_MAX);
+    let cycles = (newest.to - first.from) * stay.search_cycles();
     let seen = active.newest?.to.max(newest.to);
-    (first.from >= alone && in_turn && seen >= alone + cycle).then_some(seen)
+    (first.from >= alone && in_turn && seen >= alone + cycles).then_some(seen)
 }
 
 #[cfg(test)]
@@ -221,7 +258,7 @@ mod tests {
     }
 
     const NONE: [u64; 2] = [0, 0];
-    const START: Stay = Stay { since: Duration::ZERO, is_presumed: false, caution: 1 };
+    const START: Stay = Stay { since: Duration::ZERO, is_presumed: false, caution: 1, searches: 0 };
 
     #[test]
     fn a_bond_that_sends_from_another_port_has_left_the_active_one() {
