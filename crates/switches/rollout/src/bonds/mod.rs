@@ -80,8 +80,10 @@ struct Bond {
     since: Duration,
     /// Whether the states of ports alone say that it is there.
     is_presumed: bool,
-    /// The port that it may have stayed at, if entries went back to the planned port since that came up.
+    /// The port that it may have stayed at, if entries went back to the planned port since that came up, where it announces itself.
     stayed: Option<HostId>,
+    /// Whether it has an IPv4 address, and so announces itself by a broadcast.
+    announces: bool,
     /// Whether the planned port was down when something was known of it last.
     planned_is_down: bool,
     /// Whether no port is up.
@@ -94,13 +96,14 @@ struct Bond {
 }
 
 impl Bond {
-    fn new(active: HostId) -> Self {
+    fn new(active: HostId, announces: bool) -> Self {
         let (since, turned) = (Duration::ZERO, Duration::ZERO);
         Self {
             active,
             since,
             is_presumed: false,
             stayed: None,
+            announces,
             planned_is_down: false,
             is_down: false,
             turns: 0,
@@ -172,8 +175,10 @@ impl Bonds {
     fn at(plan: &Plan, topology: Topology) -> Self {
         let planned = &plan.topology;
         let is_bond = |host: &HostId| planned.standby_ports(*host).next().is_some();
-        let bonds: BTreeMap<HostId, Bond> =
-            (planned.host_ids().filter(is_bond)).map(|host| (host, Bond::new(topology.active_port(host)))).collect();
+        let has_ipv4 = |host: &HostId| plan.addresses[host.index()].is_ipv4();
+        let bonds: BTreeMap<HostId, Bond> = (planned.host_ids().filter(is_bond))
+            .map(|host| (host, Bond::new(topology.active_port(host), has_ipv4(&host))))
+            .collect();
         let ports = bonds.keys().flat_map(|host| planned.machine(planned.host(*host).machine).hosts());
         let traffic = ports.map(|port| (port, PortTraffic::default())).collect();
         Self { bonds, traffic, others: other_ways(planned), topology, notices: VecDeque::new() }
@@ -249,7 +254,7 @@ impl Bonds {
             };
             self.notices.push_back(notice);
             let by_state = matches!(notice, BondNotice::Moves { .. });
-            bond.stayed = Some(from).filter(|from| by_state && to == planned && is_up(from));
+            bond.stayed = Some(from).filter(|from| bond.announces && by_state && to == planned && is_up(from));
             bond.is_presumed = by_state;
             (bond.active, bond.since, moved) = (to, since, true);
             self.topology = self.topology.with_active(to);

@@ -18,7 +18,8 @@
 //! active port has not been seen to send twice, and where it pauses for long, [`SILENCE_MAX`] is enough. A switch that brings its counters
 //! up to date seldom shows pauses of that length. A port to which entries lead only because it came up, and which has not sent since, is
 //! presumed and no more: there two polls are enough. A bond that takes it announces itself there; one that does not within
-//! [`ANNOUNCED_MAX`] has stayed where it was, as bonds without a primary port do.
+//! [`ANNOUNCED_MAX`] has stayed where it was, as bonds without a primary port do. Bonds with IPv6 alone announce themselves by multicast,
+//! which is not counted, so that is not held against them.
 //!
 //! A bond that watches by ARP, and gets no answer at any port, sends requests from all its ports in turn, as broadcasts, and no other frame.
 //! An answer comes to the port that entries lead to, so entries search as well: they turn when the other port has sent twice more.
@@ -37,7 +38,7 @@
 
 use std::time::Duration;
 
-use switch_model::observe::{Received, has_restarted};
+use switch_model::observe::{Count, Received, has_restarted};
 
 /// How long a port is silent at least before another one counts as the one that sends.
 pub const SILENCE_MIN: Duration = Duration::from_millis(100);
@@ -193,13 +194,14 @@ pub(super) fn left_for(active: &PortTraffic, other: &PortTraffic, stay: Stay) ->
     [twice, announced].into_iter().flatten().find_map(is_told)
 }
 
-/// When it shows that a bond has not come to its port, which came up: nothing was heard of it there, though its switch was read before.
+/// When it shows that a bond has not come to its port, which came up: nothing was heard of it there, though its switch was read before
+/// and counts broadcasts.
 pub(super) fn never_came_at(active: &PortTraffic, stay: Stay) -> Option<Duration> {
-    let newest = active.newest?;
+    let (newest, counted) = (active.newest?, active.last?.received.broadcast != Count::Absent);
     let was_read = active.begun + (newest.to - newest.from) <= stay.since;
     let patience = active.silence().max(ANNOUNCED_MAX) * stay.caution;
     let is_over = newest.to >= stay.since + patience.min(CAUTIOUS_SILENCE_MAX);
-    (was_read && is_over && active.is_unseen(stay.since)).then_some(newest.to)
+    (counted && was_read && is_over && active.is_unseen(stay.since)).then_some(newest.to)
 }
 
 /// When the entries of a bond that sends requests from its ports in turn, and nothing else, are to turn to another port: when that has
@@ -220,7 +222,6 @@ pub(super) fn searches_at(active: &PortTraffic, other: &PortTraffic, stay: Stay)
 mod tests {
     use super::*;
     use fabric::rng::Rng;
-    use switch_model::observe::Count;
 
     const POLL_MS: u64 = 50;
 
