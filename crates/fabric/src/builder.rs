@@ -768,8 +768,8 @@ impl TopologyBuilder {
         Ok(())
     }
 
-    /// Keeps a port open to the management VLAN alone, for a switch that the topology leaves out. Without [`Self::set_in_band`]
-    /// it stays shut.
+    /// Keeps a port up for the management VLAN alone, toward a switch that the topology leaves out. Without [`Self::set_in_band`]
+    /// the port stays down.
     ///
     /// # Errors
     /// [`Fault::PortUsedTwice`] if the port is in use.

@@ -5,7 +5,7 @@
 //!                           ║          ║       the cable s2-s3 carries data alone
 //!                          s3 ═════════╝
 //! ```
-//! A switch that is left out comes back by a *return port*, which is open to this VLAN alone: the end of the tree at which it was.
+//! A switch that is left out comes back by a *return port*, which is up for this VLAN alone: the near end of its cable in the tree.
 //! VLAN 1 travels without a tag, as switches have it when they come out of their boxes; any other one with a tag.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,12 +71,12 @@ impl Topology {
 }
 
 /// Ports of the plan `base` by which switches that are `gone` can come back, while switches hold the plan `held`: the near ends of
-/// the tree's links toward them, that of `base` for those that `held` does not know, and ports that are kept open already.
-/// Ascending; LAGs are none, since a single cable does not pass for one.
+/// the tree's links toward them (of the tree of `base` for switches that `held` does not have), and return ports of `held`.
+/// Ascending; no port of a LAG is one, since a single cable does not replace a LAG.
 ///
-/// A switch that comes back holds what it held, so its end of the link carries management too, and the tree with it is a tree
-/// again. Where management travels without a tag, a new switch may come instead of which every port carries it: so of several
-/// that are cabled with one another, one alone has a port. Cost: O(links · switches).
+/// A switch that comes back has its old configuration, so its end of the link carries management too, and the tree with it is a tree
+/// again. Where management is untagged, a new switch may come instead, with VLAN 1 on every port: of several switches that are
+/// `gone` and cabled to each other only the first has a port. Cost: O(links · switches).
 pub fn return_ports(base: &Plan, held: &Plan, gone: &BTreeSet<SwitchId>) -> Vec<PortId> {
     let topology = &base.topology;
     let Some(in_band) = topology.in_band() else { return Vec::new() };

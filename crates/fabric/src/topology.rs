@@ -465,8 +465,8 @@ impl Topology {
         self.in_band
     }
 
-    /// Ports to which a switch that is left out is plugged in, ascending: they are open to the management VLAN alone, so that the
-    /// switch can be told of a plan once it is there. None unless switches are managed over the data ports.
+    /// Ports whose cables lead to switches that the topology leaves out, ascending. They are up for the management VLAN alone, so that
+    /// the switch can be configured once it has power. None unless switches are managed over the data ports.
     pub fn return_ports(&self) -> &[PortId] {
         &self.return_ports
     }

@@ -21,8 +21,8 @@ pub enum NoProposal {
     Unfit(String),
     /// It manages switches over ports that do not carry the management VLAN now.
     #[error(
-        "the plan manages switches over {0}, which does not carry the management VLAN now: plan it with --previous and the plan that \
-         switches hold"
+        "the management tree of the plan uses port {0}, which is not in the management VLAN now; plan again with --previous and the \
+         plan that the switches hold"
     )]
     NoWay(String),
     /// There is no plan without the parts.

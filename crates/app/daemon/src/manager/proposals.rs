@@ -219,7 +219,7 @@ impl Manager {
         found.ok_or_else(|| Refused::NotFound(format!("there is no proposal {id}; espalierd proposals lists them")))
     }
 
-    /// Proposes the plan of an earlier target, without switches of it that were left out since and do not answer.
+    /// Proposes the plan of an earlier target, without those of its switches that were left out since then and do not answer.
     ///
     /// # Errors
     /// [`Refused`].
@@ -239,17 +239,17 @@ impl Manager {
         let mut reason = format!("back to target {number}");
         let of_target = self.archive.proposal(target.proposal)?;
         let mut omission = of_target.map_or_else(|| Omission::nothing(&target.plan), Omission::of);
-        let silent: Vec<String> = self.inner().still_absent().into_iter().collect();
-        let silent: Vec<String> =
-            silent.into_iter().filter(|switch| plan.topology.find_switch(switch).is_some()).collect();
-        let (plan, digest) = match silent.is_empty() {
+        let mut absent = self.inner().still_absent();
+        absent.retain(|switch| plan.topology.find_switch(switch).is_some());
+        let absent: Vec<String> = absent.into_iter().collect();
+        let (plan, digest) = match absent.is_empty() {
             true => (plan, target.plan.clone()),
             false => {
-                let _ = write!(reason, " without {}", silent.join(", "));
-                omission.drained = omission.drained.into_iter().chain(silent.clone()).collect();
+                let _ = write!(reason, " without {}", absent.join(", "));
+                omission.drained.extend(absent.iter().cloned());
                 omission.drained.sort();
                 omission.drained.dedup();
-                omission.absent.extend(silent);
+                omission.absent.extend(absent);
                 self.plan_with_omission(&omission)?
             }
         };
