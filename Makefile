@@ -101,6 +101,7 @@ bench-planner:
 	cargo build --release --locked -p espalier
 	bench/bound > docs/benchmarks/bound.md
 	bench/multipath > docs/benchmarks/multipath.md
+	bench/other-traffic > docs/benchmarks/other-traffic.md
 	SIZES=$(SIZES) bench/planner/run docs/benchmarks/planner-$(SIZES).md
 
 bench-ri2n:

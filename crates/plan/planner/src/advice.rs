@@ -13,7 +13,7 @@ use fabric::{
     VlanSet,
 };
 
-use crate::{PlanError, StepLimit, attempt, error::counted, number};
+use crate::{OrderRule, PlanError, StepLimit, attempt, error::counted, number};
 
 /// How often a number is raised to what its trial turned out to need.
 const RAISES_MAX: usize = 4;
@@ -65,6 +65,7 @@ pub(crate) fn with_way_out(topology: &Topology, policy: &Policy, mut refused: Pl
         | PlanError::NoPlanes { .. }
         | PlanError::NoPaths { .. }
         | PlanError::HopsTooFew { .. }
+        | PlanError::OtherOrder { .. }
         | PlanError::SubnetFull { .. } => return refused,
     };
     let ways = if ways.is_empty() { advisor.together().into_iter().collect() } else { ways };
@@ -101,7 +102,7 @@ struct Advisor<'a> {
 impl Advisor<'_> {
     /// Why a changed request is refused; none if it is planned.
     fn refusal(&self, topology: &Topology, policy: &Policy) -> Option<PlanError> {
-        attempt(topology, policy, None, &mut StepLimit::probe()).err()
+        attempt(topology, policy, (None, OrderRule::Free), &mut StepLimit::probe()).err()
     }
 
     /// The words, if the policy changed in this way is planned.

@@ -40,7 +40,11 @@ pub(crate) fn plan_afresh(
     let addresses = addresses(topology, policy, None)?;
     let bound = bound::bound(topology, &Demand::new(topology, &policy.traffic), watch.threads());
     watch.happened(&SearchEvent::Bound(bound.load));
-    match plan_anew(topology, policy, previous, &addresses, &bound, watch) {
+    let find = |policy: &Policy, is_trial, watch: &mut dyn Watch| match is_trial {
+        true => candidate::of_request(topology, policy, bound.load, watch),
+        false => contest::contest(topology, policy, bound.load, watch),
+    };
+    match plan_anew(topology, policy, previous, (&addresses, &bound), &find, watch) {
         Err(refused) if policy.resilience != Resilience::None => {
             sparing_plan(topology, policy, previous, addresses, bound, refused, watch.threads())
         }
@@ -48,13 +52,33 @@ pub(crate) fn plan_afresh(
     }
 }
 
+/// Plans without regard to former routes, but within the channel orders that prove the previous plan free of deadlock,
+/// `rank[lane][channel]`: frames of both plans together are free of it as well.
+///
+/// # Errors
+/// Why there is no such plan.
+pub(crate) fn plan_within(
+    topology: &Topology,
+    policy: &Policy,
+    (previous, rank): (&Plan, &[Vec<u32>]),
+    watch: &mut dyn Watch,
+) -> Result<Plan, PlanError> {
+    let addresses = addresses(topology, policy, None)?;
+    let bound = bound::bound(topology, &Demand::new(topology, &policy.traffic), watch.threads());
+    let find = |policy: &Policy, _, watch: &mut dyn Watch| candidate::within(topology, policy, rank, bound.load, watch);
+    plan_anew(topology, policy, Some(previous), (&addresses, &bound), &find, watch)
+}
+
+/// How routes for a request are found; `is_trial` says whether they only show whether so many trees fit.
+type Find<'a> = &'a dyn Fn(&Policy, bool, &mut dyn Watch) -> Result<Candidate, PlanError>;
+
 /// Plans with as many trees as limits and failures let there be.
 fn plan_anew(
     topology: &Topology,
     policy: &Policy,
     previous: Option<&Plan>,
-    addresses: &[IpAddr],
-    bound: &bound::LoadBound,
+    (addresses, bound): (&[IpAddr], &bound::LoadBound),
+    find: Find<'_>,
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     let threads = watch.threads();
@@ -79,10 +103,7 @@ fn plan_anew(
             }
             None => watch,
         };
-        let Candidate { engine, routing, lanes, measure } = match fitting.is_trial() {
-            true => candidate::of_request(topology, &capped, bound.load, watch)?,
-            false => contest::contest(topology, &capped, bound.load, watch)?,
-        };
+        let Candidate { engine, routing, lanes, measure } = find(&capped, fitting.is_trial(), watch)?;
         let own = routing.trees.len();
         let former = match previous {
             Some(previous) => {

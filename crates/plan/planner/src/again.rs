@@ -3,19 +3,21 @@
 //! ```text
 //!   same topology, same policy  ─▶ the previous plan, byte for byte
 //!   same kind of request        ─▶ its routes, mended (`replan`)
-//!        … and an input changed that the mending does not weigh: a fresh plan competes
+//!        … and an input changed that the mending does not weigh: new routes within the previous plan's channel order compete,
+//!          and then a fresh plan
 //!   another request             ─▶ a fresh plan
 //! ```
-//! A fresh plan replaces mended routes only if its most loaded link takes less time by more than
-//! [`REPLAN_LOAD_FACTOR`]: a change of entries on running switches is a cost as well.
+//! Each replaces the one before only if its most loaded link takes less time by more than [`REPLAN_LOAD_FACTOR`]: a change of
+//! entries on running switches is a cost as well. While a fabric changes to routes within the previous channel order, frames of both
+//! plans together are free of deadlock; to routes of a fresh plan they may not be.
 
 use std::collections::BTreeSet;
 
-use fabric::{ChannelId, LinkId, Plan, Policy, Relation, Resilience, Topology, Traffic};
+use fabric::{Certificate, ChannelId, EngineName, LinkId, Plan, Policy, Relation, Resilience, Topology, Traffic};
 
 use crate::{
-    PlanError, REPLAN_LOAD_FACTOR, SearchEvent, Watch,
-    afresh::{plan_afresh, protect, with_extras},
+    OrderRule, PlanError, REPLAN_LOAD_FACTOR, SearchEvent, Watch,
+    afresh::{plan_afresh, plan_within, protect, with_extras},
     assemble::{Backup, Parts, addresses, assemble},
     bound,
     confined::Confined,
@@ -28,28 +30,129 @@ use crate::{
     replan::{self, Replanned, SecondPass, Standing},
     resilience::ExtraTreePolicy,
     routing::Routing,
+    watch::Shortened,
 };
+
+/// What part of the steps goes to routes within the order of the previous plan; a search without it gets the rest.
+const WITHIN_ORDER_PART: u64 = 3;
 
 /// Plans a topology for which there is a plan already.
 pub(crate) fn plan(
     topology: &Topology,
     policy: &Policy,
-    previous: &Plan,
+    (previous, order): (&Plan, OrderRule),
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     if let Some(plan) = unchanged(topology, policy, previous, watch) {
         return Ok(plan);
     }
-    let again = |second| mended(topology, policy, previous, second, watch.threads());
-    let Some(kept) = again(SecondPass::Ease).or_else(|| again(SecondPass::None)) else {
+    match order {
+        OrderRule::Free => plan_freely(topology, policy, previous, watch),
+        OrderRule::Kept => plan_within_order(topology, policy, previous, watch),
+    }
+}
+
+fn plan_freely(
+    topology: &Topology,
+    policy: &Policy,
+    previous: &Plan,
+    watch: &mut dyn Watch,
+) -> Result<Plan, PlanError> {
+    let Some(kept) = best_mended(topology, policy, previous, watch) else {
         return plan_afresh(topology, policy, Some(previous), watch);
     };
-    watch.happened(&SearchEvent::Mended(kept.summary.max_channel_time));
     if !competes(topology, policy, previous) {
         return Ok(kept);
     }
+    let order = carried_order(topology, policy, previous).ok();
+    let within = order.and_then(|order| {
+        let mut part = Shortened::first_part(&mut *watch, WITHIN_ORDER_PART);
+        anew_within(topology, policy, (previous, &order), &mut part).ok()
+    });
+    let kept = within.filter(|within| is_better_anew(&kept, within)).unwrap_or(kept);
     let fresh = plan_afresh(topology, policy, Some(previous), watch);
     Ok(fresh.ok().filter(|fresh| is_better_anew(&kept, fresh)).unwrap_or(kept))
+}
+
+fn plan_within_order(
+    topology: &Topology,
+    policy: &Policy,
+    previous: &Plan,
+    watch: &mut dyn Watch,
+) -> Result<Plan, PlanError> {
+    let order = carried_order(topology, policy, previous)?;
+    let kept = best_mended(topology, policy, previous, watch);
+    let kept = kept.filter(|kept| keeps(kept, &order, proven_frames(previous)));
+    if let Some(kept) = kept.as_ref().filter(|_| !competes(topology, policy, previous)) {
+        return Ok(proven_by(order, kept.clone()));
+    }
+    let within = anew_within(topology, policy, (previous, &order), watch);
+    let plan = match kept {
+        Some(kept) => within.ok().filter(|within| is_better_anew(&kept, within)).unwrap_or(kept),
+        None => within?,
+    };
+    Ok(proven_by(order, plan))
+}
+
+/// A plan that keeps an order, with this order as its proof, so that further paths and later plans keep it too. What hosts do
+/// after failures is proven by the plan's own.
+fn proven_by(order: Vec<Vec<u32>>, plan: Plan) -> Plan {
+    match plan.failover {
+        None => Plan { certificate: Some(Certificate { rank: order }), ..plan },
+        Some(_) => plan,
+    }
+}
+
+/// The previous plan's routes, mended; none if they cannot be.
+fn best_mended(topology: &Topology, policy: &Policy, previous: &Plan, watch: &mut dyn Watch) -> Option<Plan> {
+    let again = |second| mended(topology, policy, previous, second, watch.threads());
+    let kept = again(SecondPass::Ease).or_else(|| again(SecondPass::None))?;
+    watch.happened(&SearchEvent::Mended(kept.summary.max_channel_time));
+    Some(kept)
+}
+
+/// A plan made anew that keeps an order of channels, `rank[lane][channel]`.
+fn anew_within(
+    topology: &Topology,
+    policy: &Policy,
+    (previous, order): (&Plan, &[Vec<u32>]),
+    watch: &mut dyn Watch,
+) -> Result<Plan, PlanError> {
+    let refused = |why: String| PlanError::OtherOrder { reason: format!("no routes keep the order: {why}") };
+    if !matches!(policy.engine, EngineName::Auto | EngineName::Balanced) {
+        return Err(refused(format!("--engine {} has routes of its own", policy.engine)));
+    }
+    let plan = plan_within(topology, policy, (previous, order), watch).map_err(|why| refused(why.to_string()))?;
+    match keeps(&plan, order, proven_frames(previous)) {
+        true => Ok(plan),
+        false => Err(refused("broadcasts need other trees".to_owned())),
+    }
+}
+
+/// The channel order that proves a previous plan free of deadlock, `rank[lane][channel]`, on the cabling that there is now.
+fn carried_order(topology: &Topology, policy: &Policy, previous: &Plan) -> Result<Vec<Vec<u32>>, PlanError> {
+    let refused = |reason: &str| Err(PlanError::OtherOrder { reason: reason.to_owned() });
+    if policy.flow_control.lanes().is_none() {
+        return refused("without flow control, frames do not wait for each other, and there is no order to keep");
+    }
+    let proof = previous.certificate.as_ref().filter(|_| policy.flow_control == previous.policy.flow_control);
+    let Some(certificate) = proof else { return refused("the previous plan is for another flow control") };
+    let relation = Relation::between(&previous.topology, topology);
+    let carried = |rank: &Vec<u32>| {
+        let mut now = vec![None; topology.channel_count()];
+        let twins = relation.channel.iter().zip(rank).filter_map(|(twin, rank)| Some(((*twin)?, rank)));
+        twins.for_each(|(twin, rank)| now[twin.index()] = Some(*rank));
+        now.into_iter().collect::<Option<Vec<u32>>>()
+    };
+    match certificate.rank.iter().map(carried).collect() {
+        Some(order) => Ok(order),
+        None => refused("there are cables that the order of the previous plan does not have"),
+    }
+}
+
+/// The frames that a plan proves free of deadlock.
+fn proven_frames(plan: &Plan) -> Frames {
+    frames::certified(plan).unwrap_or(Frames::Unicast)
 }
 
 /// Whether a plan that keeps much of a previous one costs so much load that a fresh plan is worth its changes: its most
@@ -76,19 +179,25 @@ pub(crate) fn unchanged(topology: &Topology, policy: &Policy, previous: &Plan, w
 /// Whether every route increases in the numbering that proves the plan free of deadlock; without a numbering, whether
 /// none is needed. Cost: O(routes' dependencies).
 fn respects_certificate(plan: &Plan) -> bool {
-    let Some(certificate) = &plan.certificate else { return plan.policy.flow_control.lanes().is_none() };
+    match &plan.certificate {
+        Some(certificate) => keeps(plan, &certificate.rank, Frames::Unicast),
+        None => plan.policy.flow_control.lanes().is_none(),
+    }
+}
+
+/// Whether the ways of a plan's frames increase in an order of channels, `rank[lane][channel]`. Cost: O(routes' dependencies).
+fn keeps(plan: &Plan, order: &[Vec<u32>], frames: Frames) -> bool {
     let lane: Vec<u8> = plan.trees.iter().map(|tree| tree.lane).collect();
     let routing = Routing::of_plan(plan);
-    let count = certificate.rank.len();
-    if lane.iter().any(|lane| usize::from(*lane) >= count) {
+    if lane.iter().any(|lane| usize::from(*lane) >= order.len()) {
         return false;
     }
     let flooding = Flooding::of(&plan.policy);
-    let waits = frames::dependencies(&plan.topology, &routing, (&lane, count), Frames::Unicast, flooding);
+    let waits = frames::dependencies(&plan.topology, &routing, (&lane, order.len()), frames, flooding);
     let increases = |(waits, rank): (&Dependencies, &Vec<u32>)| {
         waits.iter().all(|(from, to)| rank[from.index()] < rank[to.index()])
     };
-    waits.iter().zip(&certificate.rank).all(increases)
+    waits.iter().zip(order).all(increases)
 }
 
 /// Whether the request changed in something that decides how good routes can be, but that mending them does not weigh:

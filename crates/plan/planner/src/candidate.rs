@@ -70,6 +70,21 @@ impl Candidate {
     }
 }
 
+/// Routes within given orders of channels, `rank[lane][channel]`, made fit for the policy and measured.
+///
+/// # Errors
+/// Why there are none.
+pub(crate) fn within(
+    topology: &Topology,
+    policy: &Policy,
+    rank: &[Vec<u32>],
+    bound: f64,
+    watch: &mut dyn Watch,
+) -> Result<Candidate, PlanError> {
+    let engine = EngineName::Balanced;
+    fit(topology, policy, engine, engine::route_within(topology, policy, rank, bound, watch))
+}
+
 /// Runs one engine, judges its routes by the policy, and tells the watch what came of it.
 fn candidate(
     topology: &Topology,
@@ -100,10 +115,20 @@ fn judged(
     bound: f64,
     watch: &mut dyn Watch,
 ) -> Result<Candidate, PlanError> {
+    fit(topology, policy, engine, engine::route(topology, policy, engine, bound, watch)?)
+}
+
+/// The first of an engine's routes that the policy allows.
+fn fit(
+    topology: &Topology,
+    policy: &Policy,
+    engine: EngineName,
+    routes: impl IntoIterator<Item = Routing>,
+) -> Result<Candidate, PlanError> {
     let reason = Unsuitable::new("it offers no routes");
     let mut refused = PlanError::Unsuitable { engine, reason, way_out: String::new() };
     let confined = Confined::by(topology, policy);
-    for routing in engine::route(topology, policy, engine, bound, watch)? {
+    for routing in routes {
         let routing = fewer_trees(topology, policy, engine, merge::merge(topology, routing));
         let routing = merge::merge(topology, routing.tagged(topology, policy.tagging));
         if !confined.holds(topology, &routing) {

@@ -17,7 +17,7 @@ use fabric::{
     VlanTree, graph::breadth_first,
 };
 
-use crate::{PlanError, Watch, again, attempt_whole, bound, demand::Demand, intents};
+use crate::{OrderRule, PlanError, Watch, again, attempt_whole, bound, demand::Demand, intents};
 
 /// What carries no frames if these switches and links are drained: which links a drained switch keeps is chosen here, the most
 /// capacity to one neighbour first, to one that is in service and reaches most hosts.
@@ -159,7 +159,7 @@ fn cut_off(topology: &Topology, cut: CutOff, way_out: String) -> PlanError {
 pub(crate) fn plan(
     topology: &Topology,
     policy: &Policy,
-    previous: Option<&Plan>,
+    (previous, order): (Option<&Plan>, OrderRule),
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     let mut stated = policy.clone();
@@ -171,7 +171,7 @@ pub(crate) fn plan(
         InService::of(topology, &policy.drain.links).map_err(|cut| cut_off(topology, cut, String::new()))?;
     let planes = policy.planes.in_service(&in_service);
     let asked = Policy { drain: Drain::default(), planes, ..policy.clone() };
-    let plan = attempt_whole(&in_service.topology, &asked, previous, watch)?;
+    let plan = attempt_whole(&in_service.topology, &asked, (previous, order), watch)?;
     let (drain, planes) = (policy.drain.clone(), policy.planes.clone());
     let policy = Policy { drain, planes, ..plan.policy.clone() };
     Ok(of_whole(topology, policy, &in_service, plan))

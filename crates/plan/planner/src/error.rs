@@ -199,6 +199,14 @@ pub enum PlanError {
         /// What would work; empty if nothing that was tried does.
         way_out: String,
     },
+    /// A plan cannot keep the channel order of the previous one.
+    #[error(
+        "--keep-order: {reason}; plan without --keep-order, and `show PLAN --since OLD` tells whether the change can deadlock"
+    )]
+    OtherOrder {
+        /// Why.
+        reason: String,
+    },
     /// Hosts are farther apart than paths may be.
     #[error(
         "--max-hops {limit}: {from} and {to} are {} apart; the smallest limit that the cabling allows is --max-hops {least}",

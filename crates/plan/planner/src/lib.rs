@@ -105,23 +105,48 @@ pub fn plan_with(
     previous: Option<&Plan>,
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
-    attempt(topology, policy, previous, watch).map_err(|refused| advice::with_way_out(topology, policy, refused))
+    attempt(topology, policy, (previous, OrderRule::Free), watch)
+        .map_err(|refused| advice::with_way_out(topology, policy, refused))
+}
+
+/// Plans a topology within the channel order that proves `previous` free of deadlock: while a fabric changes from one plan to the
+/// other, frames of both together are free of it as well. Cost: as [`plan_with`] of [`EngineName::Balanced`](fabric::EngineName).
+///
+/// # Errors
+/// [`PlanError::OtherOrder`] if the order allows no plan, or does not apply: nothing waits, or there are new cables. Otherwise as
+/// [`plan_with`].
+pub fn plan_within_order(
+    topology: &Topology,
+    policy: &Policy,
+    previous: &Plan,
+    watch: &mut dyn Watch,
+) -> Result<Plan, PlanError> {
+    attempt(topology, policy, (Some(previous), OrderRule::Kept), watch)
+}
+
+/// Which order of channels the routes of a plan keep to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OrderRule {
+    /// Any.
+    Free,
+    /// That of the previous plan.
+    Kept,
 }
 
 /// Plans a topology; a refusal names no way out.
 fn attempt(
     topology: &Topology,
     policy: &Policy,
-    previous: Option<&Plan>,
+    (previous, order): (Option<&Plan>, OrderRule),
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     check_request(topology, policy)?;
     check_learned(policy, previous)?;
     let topology = &with_protected_groups(topology, policy)?;
     if policy.drain.is_empty() {
-        attempt_whole(topology, policy, previous, watch)
+        attempt_whole(topology, policy, (previous, order), watch)
     } else {
-        drain::plan(topology, policy, previous, watch)
+        drain::plan(topology, policy, (previous, order), watch)
     }
 }
 
@@ -139,14 +164,14 @@ fn with_protected_groups<'a>(topology: &'a Topology, policy: &Policy) -> Result<
 fn attempt_whole(
     topology: &Topology,
     policy: &Policy,
-    previous: Option<&Plan>,
+    (previous, order): (Option<&Plan>, OrderRule),
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     check_hops(topology, policy)?;
-    let Some(in_band) = topology.in_band() else { return paths::plan(topology, policy, previous, watch) };
+    let Some(in_band) = topology.in_band() else { return paths::plan(topology, policy, (previous, order), watch) };
     let mut policy = policy.clone();
     policy.vlans.reserved.insert(in_band.vlan);
-    let mut plan = paths::plan(topology, &policy, previous, watch)?;
+    let mut plan = paths::plan(topology, &policy, (previous, order), watch)?;
     in_band::overlay(topology, in_band, previous, &mut plan);
     Ok(plan)
 }
@@ -155,14 +180,14 @@ fn attempt_whole(
 fn plan_between_machines(
     topology: &Topology,
     policy: &Policy,
-    previous: Option<&Plan>,
+    (previous, order): (Option<&Plan>, OrderRule),
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     if !policy.further_traffic.is_empty() {
-        return several::plan(topology, policy, previous, watch);
+        return several::plan(topology, policy, (previous, order), watch);
     }
     let traffic = match policy.demand(topology).map_err(|error| PlanError::TooManyPairs(error.to_string()))? {
-        Cow::Borrowed(_) => return plan_data(topology, policy, previous, watch),
+        Cow::Borrowed(_) => return plan_data(topology, policy, (previous, order), watch),
         Cow::Owned(traffic) => traffic,
     };
     // Requests are the same if their policies are. Their matrices differ as soon as a host comes or goes.
@@ -175,7 +200,7 @@ fn plan_between_machines(
         Plan { policy, ..previous.clone() }
     });
     let asked = Policy { traffic, ..policy.clone() };
-    let plan = plan_data(topology, &asked, previous.as_ref(), watch)?;
+    let plan = plan_data(topology, &asked, (previous.as_ref(), order), watch)?;
     Ok(Plan { policy: policy.clone(), ..plan })
 }
 
@@ -210,11 +235,11 @@ pub fn spanning_tree_time(topology: &Topology, traffic: &Traffic) -> f64 {
 fn plan_data(
     topology: &Topology,
     policy: &Policy,
-    previous: Option<&Plan>,
+    (previous, order): (Option<&Plan>, OrderRule),
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     match previous {
-        Some(previous) => again::plan(topology, policy, previous, watch),
+        Some(previous) => again::plan(topology, policy, (previous, order), watch),
         None => plan_afresh(topology, policy, None, watch),
     }
 }

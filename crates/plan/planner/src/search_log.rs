@@ -84,6 +84,8 @@ pub enum Start {
     Updown,
     /// Trees grown one after the other, within an up*/down* channel order where there is flow control.
     Grown,
+    /// Trees grown one after the other, within the channel order of the previous plan, which stays.
+    KeptOrder,
     /// Trees of a torus that are images of each other.
     Images,
     /// Trees within an annealed channel order.
@@ -122,6 +124,7 @@ impl fmt::Display for Start {
             Self::Clos => "Clos levels",
             Self::Updown => "up*/down*",
             Self::Grown => "trees grown one by one",
+            Self::KeptOrder => "channel order of the previous plan",
             Self::Images => "trees as images of a few",
             Self::Annealed => "annealed channel order",
             Self::Reheated => "reheated channel order",

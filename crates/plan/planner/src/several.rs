@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use fabric::{FailoverSummary, Plan, Policy, Topology, Traffic, TrafficMatrix};
 
 use crate::{
-    PlanError, StepLimit, Watch, again,
+    OrderRule, PlanError, StepLimit, Watch, again,
     bound::{self, LoadBound},
     demand::Demand,
     exponential::exp,
@@ -37,7 +37,7 @@ const ATTAINED: f64 = 1.0 + 1e-9;
 pub(crate) fn plan(
     topology: &Topology,
     policy: &Policy,
-    previous: Option<&Plan>,
+    (previous, order): (Option<&Plan>, OrderRule),
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     if let Some(plan) = previous.and_then(|previous| again::unchanged(topology, policy, previous, watch)) {
@@ -56,7 +56,7 @@ pub(crate) fn plan(
         let before = previous.map(|previous| as_before(topology, policy, previous, traffic));
         // The last round may use all steps that are left.
         let steps = if round < rounds { StepLimit::for_one(topology, &asked) } else { StepLimit::new(u64::MAX) };
-        let plan = plan_data(topology, &asked, before.as_ref(), &mut Shortened::new(&mut *watch, steps))?;
+        let plan = plan_data(topology, &asked, (before.as_ref(), order), &mut Shortened::new(&mut *watch, steps))?;
         let times = times(topology, &demands, &Routing::of_plan(&plan));
         let worst = longest(&times);
         if best.as_ref().is_none_or(|(least, _)| worst < *least) {

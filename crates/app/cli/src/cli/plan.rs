@@ -129,6 +129,10 @@ pub(crate) struct Plan {
     /// The plan that the fabric runs now: what still stands of it is kept, and what changes is printed.
     #[arg(long, value_name = "PLAN")]
     pub(crate) previous: Option<PathBuf>,
+    /// Find routes only within the channel order that proves the previous plan free of deadlock. While a running fabric changes to
+    /// such a plan, frames of both plans are free of it together; with other traffic, most changes to other routes are not proven.
+    #[arg(long, requires = "previous")]
+    pub(crate) keep_order: bool,
     /// Where to write the plan.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -68,7 +68,10 @@ pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     if !limits.is_empty() {
         patience.restart(&topology, &policy, price::time_limit(&policy, &limits), String::new());
     }
-    let plan = planner::plan_with(&topology, &policy, previous.as_ref(), &mut patience)?;
+    let plan = match &previous {
+        Some(previous) if args.keep_order => planner::plan_within_order(&topology, &policy, previous, &mut patience)?,
+        previous => planner::plan_with(&topology, &policy, previous.as_ref(), &mut patience)?,
+    };
     let log = patience.take_log();
     let limit = match policy.time_limit {
         _ if patience.is_interrupted() => Limit::Interrupt,

@@ -45,7 +45,10 @@ pub(super) fn show(previous: &Plan, next: &Plan, output: Output) -> Result<()> {
         Deadlock::Impossible(Frames::All) => say!("deadlock         proven free in every step"),
         Deadlock::Impossible(Frames::Unicast) => say!("deadlock         proven free in every step for unicast alone"),
         Deadlock::Unproven => {
-            say!("deadlock         NOT proven free while hosts change VLANs: frames of both plans may block each other")
+            say!(
+                "deadlock         NOT proven free while hosts change VLANs: frames of both plans may block each other;"
+            );
+            say!("                 plan again with --previous and --keep-order for a change that is")
         }
     }
     Ok(())

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use controller::LinkLoad;
 use fabric::{Demand, HostId, Plan, Policy, Traffic, TrafficMatrix, gravity};
 
+use planner::StepLimit;
+
 use super::heartbeats::SentBits;
 
 /// The least reduction of the maximum load, as a part of it, for which a plan is reported or proposed.
@@ -178,9 +180,15 @@ pub fn plan_for(held: &Plan, measured: &Measured) -> Result<Option<Replanned>, S
     if (before - measured.max_load).abs() > MISS_MAX * measured.max_load {
         return Ok(None);
     }
+    let replanned = |plan: Plan| Replanned { load: [before, max_load(&plan)], plan };
+    // A change to it is free of deadlock, which counts more than what another plan would gain beyond.
+    let mut steps = StepLimit::by_request(&held.topology, &policy);
+    let within = planner::plan_within_order(&held.topology, &policy, held, &mut steps).map(replanned);
+    if let Some(within) = within.ok().filter(|within| within.gain() >= GAIN_MIN) {
+        return Ok(Some(within));
+    }
     let plan = planner::plan(&held.topology, &policy, Some(held)).map_err(|error| error.to_string())?;
-    let after = max_load(&plan);
-    Ok(Some(Replanned { plan, load: [before, after] }))
+    Ok(Some(replanned(plan)))
 }
 
 /// The load of a plan's most loaded link between switches under the policy's traffic, a matrix in bit/s: 1 is the link's rate.

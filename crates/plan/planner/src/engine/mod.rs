@@ -8,7 +8,7 @@ mod tree;
 mod updown;
 
 pub(crate) use self::{
-    balanced::{Grower, shares_trees},
+    balanced::{Grower, route_within, shares_trees},
     tree::route as spanning_tree,
 };
 

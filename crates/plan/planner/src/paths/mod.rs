@@ -26,7 +26,7 @@ use fabric::{
 };
 
 use crate::{
-    PlanError, Watch,
+    OrderRule, PlanError, Watch,
     assemble::check_static_entries,
     confined::Confined,
     fan::Direction,
@@ -85,7 +85,7 @@ pub(crate) fn check(topology: &Topology, policy: &Policy) -> Result<(), PlanErro
 pub(crate) fn plan(
     topology: &Topology,
     policy: &Policy,
-    previous: Option<&Plan>,
+    (previous, order): (Option<&Plan>, OrderRule),
     watch: &mut dyn Watch,
 ) -> Result<Plan, PlanError> {
     let count = if previous.is_some() { 1 } else { path_candidates(policy) };
@@ -98,8 +98,8 @@ pub(crate) fn plan(
         let asked = Policy { seed: policy.seed.wrapping_add(number), ..policy.clone() };
         let threads = watch.threads();
         let mut part = Shortened::first_part(&mut *watch, count - number);
-        let plan = plan_between_machines(topology, &asked, previous, &mut part)
-            .and_then(|plan| with_paths(topology, &asked, previous, plan, &mut any, threads));
+        let plan = plan_between_machines(topology, &asked, (previous, order), &mut part)
+            .and_then(|plan| with_paths(topology, &asked, (previous, order), plan, &mut any, threads));
         match plan {
             Ok(plan) => candidates.push(plan),
             Err(error) if candidates.is_empty() => return Err(error),
@@ -122,7 +122,7 @@ pub(crate) fn plan(
 fn with_paths(
     topology: &Topology,
     policy: &Policy,
-    previous: Option<&Plan>,
+    (previous, rule): (Option<&Plan>, OrderRule),
     plan: Plan,
     any: &mut RoutingBounds,
     threads: usize,
@@ -131,7 +131,7 @@ fn with_paths(
         return Ok(plan);
     }
     let mut rng = Rng::new(policy.seed);
-    let order = ChannelOrder::of(topology, policy, &plan, &mut rng);
+    let order = ChannelOrder::of(topology, policy, &plan, rule, &mut rng);
     let confined = Confined::by(topology, policy);
     let own: Vec<(Tree, u8)> = plan.trees.iter().map(|tree| (tree.tree.clone(), tree.lane)).collect();
     let mut former = former(topology, previous);

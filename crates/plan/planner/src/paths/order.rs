@@ -10,6 +10,7 @@
 use fabric::{Certificate, ChannelId, Plan, Policy, Topology, graph::TopologicalOrder, rng::Rng};
 
 use crate::{
+    OrderRule,
     frames::{self, Flooding},
     routing::Routing,
 };
@@ -21,8 +22,9 @@ pub(super) struct ChannelOrder {
 }
 
 impl ChannelOrder {
-    /// The order that extends a plan's own. Cost: O(channels · channels at a switch) arcs into a topological order, a lane.
-    pub(super) fn of(topology: &Topology, policy: &Policy, plan: &Plan, rng: &mut Rng) -> Self {
+    /// The order that extends a plan's own, or that order as it is if it is to be kept. Cost: O(channels · channels at a switch)
+    /// arcs into a topological order, a lane.
+    pub(super) fn of(topology: &Topology, policy: &Policy, plan: &Plan, rule: OrderRule, rng: &mut Rng) -> Self {
         let (Some(lanes), Some(certificate)) = (policy.flow_control.lanes(), &plan.certificate) else {
             return Self { rank: Vec::new() };
         };
@@ -42,6 +44,10 @@ impl ChannelOrder {
         let own = frames::dependencies(topology, &routing, (&lane, ranks.len()), covered, Flooding::of(policy));
         let mut rank: Vec<Vec<u32>> = Vec::with_capacity(usize::from(lanes));
         for (numbers, own) in ranks.iter().zip(&own) {
+            if rule == OrderRule::Kept {
+                rank.push(numbers.clone());
+                continue;
+            }
             let mut order = TopologicalOrder::by_number(numbers);
             let own: Vec<(u32, u32)> = own.iter().map(|(from, to)| (number(from), number(to))).collect();
             order.insert_all(&own).expect("a certificate's dependencies close no cycle");

@@ -41,7 +41,7 @@ struct Course {
     /// The last state that was kept, and the norm of its loads.
     current: SearchState,
     norm: f64,
-    /// `wanted[lane][turn]`; empty if there are no orders, or too many turns to change them.
+    /// `wanted[lane][turn]`; empty if there are no orders, if they are to stay, or if there are too many turns to change them.
     wanted: Vec<Vec<f32>>,
     /// Share of the channels sifted in a cycle.
     share: f64,
@@ -51,6 +51,12 @@ impl Alternation {
     pub(super) fn new(context: &Context<'_, '_>, state: SearchState) -> Self {
         let tables = if context.net.turns <= TURNS_MAX { state.rank.len() } else { 0 };
         let wanted = vec![vec![0.0; context.net.turns]; tables];
+        Self { best: state.clone(), course: Course { norm: f64::INFINITY, current: state, wanted, share: 1.0 } }
+    }
+
+    /// The same, for a run that changes trees alone and keeps the orders.
+    pub(super) fn within_order(state: SearchState) -> Self {
+        let wanted = Vec::new();
         Self { best: state.clone(), course: Course { norm: f64::INFINITY, current: state, wanted, share: 1.0 } }
     }
 

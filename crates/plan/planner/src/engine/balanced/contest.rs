@@ -88,6 +88,32 @@ impl<'a> Contest<'a> {
         work.happened(&SearchEvent::Ended(ending));
     }
 
+    /// Searches for trees within these orders alone, `rank[lane][channel]`, until time is up or nothing better is possible.
+    pub(super) fn run_within(&mut self, rank: Vec<Vec<u32>>, work: &mut Work<'_>) {
+        let sources = self.sharing.one_source_a_switch();
+        let Some(lane) = self.lanes_within(&sources, &rank, work) else { return };
+        let [first, next] = [(); 2].map(|()| Rng::new(self.rng.next_u64()));
+        let Some(mut runner) = self.start(sources, lane, rank, Patience::Endless, first, work) else { return };
+        runner.start = Start::KeptOrder;
+        runner.alternation = Alternation::within_order(runner.alternation.best);
+        let mut context = Context::new(self.net, &runner.sources, next, work);
+        runner.alternation.run(&mut context, u64::MAX, self.enough);
+        self.join(runner, work);
+    }
+
+    /// A lane for each source whose order lets a tree reach everybody, in turn where several do; none if some source has none.
+    fn lanes_within(&self, sources: &[Source], rank: &[Vec<u32>], work: &mut Work<'_>) -> Option<Vec<u8>> {
+        let mut context = Context::new(self.net, sources, self.rng.clone(), work);
+        let (flat, mut grown) = (vec![1.0; self.net.channels], vec![NONE; self.net.switches]);
+        let mut reaches =
+            |root, lane: usize| context.builder.grow_rising(self.net, root, &flat, &rank[lane], &mut grown);
+        let lane = |(number, source): (usize, &Source)| {
+            let mut lanes = (0..rank.len()).map(|turn| (number + turn) % rank.len());
+            lanes.find(|lane| reaches(source.root, *lane)).map(|lane| lane as u8)
+        };
+        sources.iter().enumerate().map(lane).collect()
+    }
+
     fn run_starts(&mut self, work: &mut Work<'_>) {
         let lanes = usize::from(self.policy.flow_control.lanes().unwrap_or(0));
         self.add_seeds(Ask::Structured, lanes, work);

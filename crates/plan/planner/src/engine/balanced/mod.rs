@@ -119,6 +119,27 @@ pub(crate) fn route(topology: &Topology, policy: &Policy, bound: f64, watch: &mu
     routings
 }
 
+/// The best routes within given orders of channels, `rank[lane][channel]`, that the watch leaves time for; none where the orders leave
+/// a switch unreachable, or the network is too large to search.
+pub(crate) fn route_within(
+    topology: &Topology,
+    policy: &Policy,
+    rank: &[Vec<u32>],
+    bound: f64,
+    watch: &mut dyn Watch,
+) -> Option<Routing> {
+    let sharing = Sharing::new(topology, policy);
+    let net = Net::new(topology, sharing.pairs_per_unit).confined(Confined::by(topology, policy));
+    let with_hosts = net.hosts.iter().filter(|hosts| **hosts > 0).count();
+    if with_hosts * net.switches > TABLE_MAX {
+        return None;
+    }
+    let mut contest = Contest::new(topology, policy, &net, &sharing, bound);
+    let rank = rank.iter().map(|rank| net.by_number(rank)).collect();
+    contest.run_within(rank, &mut Work::new(watch));
+    contest.finish().into_iter().next()
+}
+
 /// Trees that sources share as if all sent as much to all, in a part of the steps.
 fn shared_alike(topology: &Topology, policy: &Policy, sources: usize, watch: &mut dyn Watch) -> Option<Routing> {
     let alike = Policy { traffic: Traffic::AllToAll, ..policy.clone() };
