@@ -98,6 +98,28 @@ impl Plan {
         self.topology.link_ids().filter(|link| !used[link.index()] && busy.contains(&ends(*link))).collect()
     }
 
+    /// Failover bonds of hosts that tag, by their active ports, whose other ports have VLANs of their own: hosts tag by address, so
+    /// frames of such a bond that has left its active port take VLANs in which switches have no entries for it there. Cost: O(ports
+    /// of bonds · hosts).
+    pub fn stranded_bonds(&self) -> Vec<HostId> {
+        let (topology, chosen) = (&self.topology, &self.assignment);
+        if self.policy.tagging == Tagging::Switch {
+            return Vec::new();
+        }
+        let set = |from: HostId, to: HostId| self.paths.as_ref().map(|paths| paths.of(from, to));
+        let is_alike = |active: HostId, standby: HostId| {
+            let others = topology.host_ids().filter(|other| !topology.are_of_one_machine(*other, active));
+            let both = |other: HostId| {
+                let to = [active, standby].map(|port| (chosen.unicast(other, port), set(other, port)));
+                let from = [active, standby].map(|port| (chosen.unicast(port, other), set(port, other)));
+                to[0] == to[1] && from[0] == from[1]
+            };
+            chosen.broadcast(active) == chosen.broadcast(standby) && others.map(both).all(|alike| alike)
+        };
+        let is_stranded = |active: &HostId| topology.standby_ports(*active).any(|port| !is_alike(*active, port));
+        topology.host_ids().filter(is_stranded).collect()
+    }
+
     /// The complete desired state of a host.
     pub fn host_intent(&self, host: HostId) -> HostIntent {
         let address = self.addresses[host.index()];

@@ -19,10 +19,12 @@ type Listed<'a> = (HostId, &'a HostTable, VlanId);
 
 /// The configuration of hosts with these tables, `tables[host]`, while switches hold `devices[switch]`. It lists the hosts that have a
 /// VLAN for broadcasts; others send nothing yet. Where senders or receivers alone decide the VLAN, it has a line for each host, else one
-/// for each pair. Cost: O(hosts² · log hosts).
+/// for each pair. All ports of a failover bond have its addresses, and send as the active one. Cost: O(hosts² · log hosts).
 pub fn config(topology: &Topology, devices: &[DeviceIntent], tables: &[HostTable], failover: Failover) -> Config {
-    let listed: Vec<Listed<'_>> =
+    let senders: Vec<Listed<'_>> =
         (topology.host_ids().zip(tables)).filter_map(|(host, table)| Some((host, table, table.broadcast?))).collect();
+    let vlans: VlanSet = senders.iter().flat_map(|(_, table, _)| table.receives.iter()).collect();
+    let listed: Vec<Listed<'_>> = senders.into_iter().filter(|(host, ..)| !topology.host(*host).standby).collect();
     let by_sender = by_sender(&listed).map(|vlans| (Mode::Source, vlans));
     let by_host = by_sender.or_else(|| by_receiver(&listed).map(|vlans| (Mode::Destination, vlans)));
     let (mode, own) = by_host.unwrap_or_else(|| (Mode::Pair, BTreeMap::new()));
@@ -45,7 +47,6 @@ pub fn config(topology: &Topology, devices: &[DeviceIntent], tables: &[HostTable
             }
         }
     }
-    let vlans: VlanSet = listed.iter().flat_map(|(_, table, _)| table.receives.iter()).collect();
     let classes = classes(devices, &vlans);
     Config { mode, spread: Spread::First, failover, hosts, pairs, groups, vlans, classes }
 }

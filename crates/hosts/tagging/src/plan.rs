@@ -53,7 +53,10 @@ pub fn table(plan: &Plan, host: HostId, spread: Spread) -> Option<TaggingTable> 
     if plan.host_intent(host).tagging == HostTagging::BySwitch {
         return None;
     }
-    let vlans = vlans(plan, host);
+    // All ports of a failover bond have its addresses, which are behind the active one.
+    let host = plan.topology.active_port(host);
+    let mut vlans = vlans(plan, host);
+    plan.topology.standby_ports(host).for_each(|port| vlans.extend(self::vlans(plan, port).iter()));
     let route = |to: HostId| {
         let assigned = plan.assignment.unicast(host, to);
         if spread == Spread::First {

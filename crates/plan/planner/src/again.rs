@@ -219,6 +219,15 @@ fn competes(topology: &Topology, policy: &Policy, previous: &Plan) -> bool {
             .any(|(channel, now)| now.is_some_and(|now| rate(old, channel) != rate(topology, now)))
 }
 
+/// Routes that all ports of a failover bond can have, where nothing waits and all trees stay in use; none if that is what they are.
+fn bonds_alike(topology: &Topology, policy: &Policy, routing: &Routing) -> Option<Routing> {
+    let is_free = policy.flow_control.lanes().is_none();
+    let alike = routing.with_bonds_alike(topology, policy.tagging).filter(|_| is_free)?;
+    let mut used = BTreeSet::new();
+    alike.assignment.map(|tree| used.insert(tree));
+    (used.len() == alike.trees.len()).then_some(alike)
+}
+
 /// Fits the previous plan to the topology; none if it was for another request, or does not fit within the limits.
 pub(crate) fn mended(
     topology: &Topology,
@@ -230,6 +239,10 @@ pub(crate) fn mended(
     let relation = Relation::between(&previous.topology, topology);
     let Replanned { engine, routing, vlan, lane, rank } =
         replan::replan(topology, policy, previous, &relation, second, threads)?;
+    let (routing, rank) = match bonds_alike(topology, policy, &routing) {
+        Some(alike) => (alike, None),
+        None => (routing, rank),
+    };
     if !Confined::by(topology, policy).holds(topology, &routing) {
         return None;
     }

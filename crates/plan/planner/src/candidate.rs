@@ -118,7 +118,8 @@ fn judged(
     fit(topology, policy, engine, engine::route(topology, policy, engine, bound, watch)?)
 }
 
-/// The first of an engine's routes that the policy allows.
+/// The first of an engine's routes that the policy allows; of each, those are tried first that all ports of a failover bond can
+/// have.
 fn fit(
     topology: &Topology,
     policy: &Policy,
@@ -128,9 +129,13 @@ fn fit(
     let reason = Unsuitable::new("it offers no routes");
     let mut refused = PlanError::Unsuitable { engine, reason, way_out: String::new() };
     let confined = Confined::by(topology, policy);
-    for routing in routes {
+    let ways = routes.into_iter().flat_map(|routing| {
         let routing = fewer_trees(topology, policy, engine, merge::merge(topology, routing));
-        let routing = merge::merge(topology, routing.tagged(topology, policy.tagging));
+        let routing = routing.tagged(topology, policy.tagging);
+        let alike = routing.with_bonds_alike(topology, policy.tagging);
+        alike.into_iter().chain([routing]).map(|routing| merge::merge(topology, routing))
+    });
+    for routing in ways {
         if !confined.holds(topology, &routing) {
             let error = strays(topology, policy, engine, &routing);
             refused = match refused {

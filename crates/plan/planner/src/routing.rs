@@ -73,6 +73,31 @@ impl Routing {
         Self { assignment, ..self }
     }
 
+    /// The same, with the choices of each failover bond's active port for its other ports too; none if that is what they have, or if
+    /// switches tag. Hosts tag by address, and a bond has one set of addresses at all its ports.
+    pub(crate) fn with_bonds_alike(&self, topology: &Topology, tagging: Tagging) -> Option<Self> {
+        if tagging == Tagging::Switch || !topology.has_standby_ports() {
+            return None;
+        }
+        let active: Vec<HostId> = topology.host_ids().map(|host| topology.active_port(host)).collect();
+        let alike = |choice: &[usize]| active.iter().map(|host| choice[host.index()]).collect();
+        let assignment = match &self.assignment {
+            Assignment::Source(choice) => Assignment::Source(alike(choice)),
+            Assignment::Destination { choice, broadcast } => {
+                Assignment::Destination { choice: alike(choice), broadcast: alike(broadcast) }
+            }
+            Assignment::Priority { choice, priority, broadcast } => Assignment::Priority {
+                choice: alike(choice),
+                priority: active.iter().map(|host| priority[host.index()]).collect(),
+                broadcast: alike(broadcast),
+            },
+            Assignment::Pair { unicast, broadcast } => {
+                Assignment::Pair { unicast: by_active_port(unicast, &active), broadcast: alike(broadcast) }
+            }
+        };
+        (assignment != self.assignment).then(|| Self { assignment, ..self.clone() })
+    }
+
     /// The same routes, frame by frame, written as choices by pair if `tagging` is by pair.
     pub(crate) fn for_pairs(self, tagging: Tagging, topology: &Topology) -> Self {
         let assignment = match (tagging, self.assignment) {
@@ -84,6 +109,30 @@ impl Routing {
         };
         Self { assignment, ..self }
     }
+}
+
+/// Rows of choices by pair in which every port of a failover bond stands for its active one; those that were shared still are.
+fn by_active_port<T>(unicast: &[Arc<Vec<HostRun<T>>>], active: &[HostId]) -> Vec<Arc<Vec<HostRun<T>>>>
+where
+    T: Copy + PartialEq,
+{
+    let mut shared: BTreeMap<*const Vec<HostRun<T>>, Arc<Vec<HostRun<T>>>> = BTreeMap::new();
+    let mut row = |of: &Arc<Vec<HostRun<T>>>| {
+        let alike = || {
+            let mut runs: Vec<HostRun<T>> = Vec::new();
+            for (host, active) in active.iter().enumerate() {
+                let choice = of[of.partition_point(|run| run.last < *active)].choice;
+                let host = HostId::new(host);
+                match runs.last_mut() {
+                    Some(run) if run.choice == choice => run.last = host,
+                    _ => runs.push(HostRun { first: host, last: host, choice }),
+                }
+            }
+            Arc::new(runs)
+        };
+        Arc::clone(shared.entry(Arc::as_ptr(of)).or_insert_with(alike))
+    };
+    active.iter().map(|active| row(&unicast[active.index()])).collect()
 }
 
 /// Choices by pair that depend on the sender alone.

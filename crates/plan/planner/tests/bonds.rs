@@ -5,7 +5,9 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::Cabling;
-use fabric::{Attachment, ChannelId, FlowControl, HostId, Plan, Policy, PortId, SwitchId, VlanId, rng::Rng};
+use fabric::{
+    Attachment, ChannelId, FlowControl, HostId, Plan, Policy, PortId, SwitchId, Tagging, Topology, VlanId, rng::Rng,
+};
 use planner::{StepLimit, plan_with};
 
 /// Where a switch's entry for a host leads in a VLAN.
@@ -83,4 +85,50 @@ fn a_failover_moves_nothing_but_the_bonds_entries() {
         }
     }
     assert!(bonds > 10, "{bonds} bonds");
+}
+
+/// Whether all ports of failover bonds have the same VLANs, pair by pair.
+fn are_alike(plan: &Plan) -> bool {
+    let (topology, chosen) = (&plan.topology, &plan.assignment);
+    let bonds = topology.host_ids().flat_map(|active| topology.standby_ports(active).map(move |port| (active, port)));
+    let mut each = bonds.flat_map(|bond| topology.host_ids().map(move |other| (bond, other)));
+    each.all(|((active, standby), other)| {
+        topology.are_of_one_machine(other, active)
+            || chosen.unicast(active, other) == chosen.unicast(standby, other)
+                && chosen.unicast(other, active) == chosen.unicast(other, standby)
+                && chosen.broadcast(active) == chosen.broadcast(standby)
+    })
+}
+
+/// Hosts tag by address, and all ports of a bond have the same addresses.
+#[test]
+fn all_ports_of_a_bond_of_a_host_that_tags_have_its_vlans() {
+    let (mut bonds, mut stranded, mut again) = (0, 0, 0);
+    for seed in 0..150 {
+        let rng = &mut Rng::new(seed);
+        let cabling = Cabling::random(3 + rng.below(8), 1 + rng.below(10), rng);
+        let Some(topology) = cabling.topology().filter(Topology::has_standby_ports) else { continue };
+        let by_hosts: Vec<Tagging> =
+            Tagging::ALL.iter().copied().filter(|tagging| *tagging != Tagging::Switch).collect();
+        let tagging = by_hosts[rng.below(by_hosts.len())];
+        let free = Policy { tagging, flow_control: FlowControl::None, ..Policy::default() };
+        let few = || StepLimit::new(2);
+        let plan = plan_with(&topology, &free, None, &mut few()).expect("auto plans every cabling");
+        assert!(are_alike(&plan) && plan.stranded_bonds().is_empty(), "seed {seed}, {tagging}");
+        assert!(verify::check(&plan).is_deployable(), "seed {seed}, {tagging}");
+        bonds += 1;
+        let mut less = cabling.clone();
+        less.links.remove(rng.below(less.links.len()));
+        if let Some(less) = less.topology() {
+            let mended = plan_with(&less, &free, Some(&plan), &mut few()).expect("auto plans every cabling");
+            assert!(are_alike(&mended) && verify::check(&mended).is_deployable(), "seed {seed}, {tagging}, mended");
+            again += 1;
+        }
+        let paused = Policy { tagging, flow_control: FlowControl::Pause, ..Policy::default() };
+        let plan = plan_with(&topology, &paused, None, &mut few()).expect("auto plans every cabling");
+        assert_eq!(plan.stranded_bonds().is_empty(), are_alike(&plan), "seed {seed}");
+        stranded += usize::from(!plan.stranded_bonds().is_empty());
+    }
+    eprintln!("{bonds} fabrics with bonds, {again} mended; with PAUSE {stranded} strand some");
+    assert!(bonds > 20 && again > 5, "{bonds}, {again}");
 }

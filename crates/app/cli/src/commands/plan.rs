@@ -41,8 +41,8 @@ use crate::{
 const ALL_TO_ALL: &str = "all-to-all";
 /// Idle cables named to a person; the rest are counted.
 const IDLE_SHOWN_MAX: usize = 4;
-/// Groups named to a person; the rest are counted.
-const GROUPS_SHOWN_MAX: usize = 8;
+/// Groups, or failover bonds, named to a person; the rest are counted.
+const NAMES_SHOWN_MAX: usize = 8;
 
 pub(super) fn run(args: &cli::Plan, output: Output) -> Result<ExitCode> {
     let topology = in_band(read_topology_as(&args.topology, args.from.as_deref(), &args.own)?, args)?;
@@ -234,6 +234,15 @@ pub(super) fn add_options(plan: &Plan, summary: &mut serde_json::Value) {
     if let Some(planes) = planes::json(plan) {
         summary["disjoint"] = planes;
     }
+    let stranded = stranded_bonds(plan);
+    if !stranded.is_empty() {
+        summary["bonds_without_failover"] = stranded.into();
+    }
+}
+
+/// Names of the failover bonds' active ports that no other port can take over from.
+fn stranded_bonds(plan: &Plan) -> Vec<String> {
+    plan.stranded_bonds().into_iter().map(|host| plan.topology.host(host).name.clone()).collect()
 }
 
 /// What a plan achieves, for a person.
@@ -307,10 +316,16 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
             plan.topology.port_label(edge.port)
         );
     }
+    let stranded = stranded_bonds(plan);
+    if !stranded.is_empty() {
+        let names = abridged(&stranded, ", ", NAMES_SHOWN_MAX);
+        say!("failover bonds   no failover for {names}: hosts tag, and their other ports need other VLANs;");
+        say!("                 plan with --tagging switch, or with --flow-control none and one path a pair");
+    }
     let groups = plan.topology.groups().iter().filter(|group| !group.is_link_pair());
     let groups: Vec<String> = groups.map(group_words).collect();
     if !groups.is_empty() {
-        say!("groups           {}", abridged(&groups, ", ", GROUPS_SHOWN_MAX));
+        say!("groups           {}", abridged(&groups, ", ", NAMES_SHOWN_MAX));
     }
     if dropped.contains(&FrameKind::Broadcast) {
         say!("                 hosts need static neighbour entries (ARP, ND): requests for an address are dropped");

@@ -11,7 +11,7 @@
 //!                                                     │                 Manager, Tracker, Addresses, Deployment, judge: the daemon's
 //!                                                     └▶ frames ─▶ loops, entries: what must hold
 //! ```
-//! `ESPALIERD_CHAOS=N` lives through N days; the seed of a failure is printed, and `SEED=N` runs it alone and tells it.
+//! `ESPALIERD_CHAOS=N` lives through N days, `ESPALIERD_CHAOS=M..N` through those from M to N alone; the seed of a failure is printed, and `SEED=N` runs it alone and tells it.
 
 mod attendant;
 mod bonds;
@@ -35,6 +35,7 @@ mod world;
 use std::{
     collections::BTreeMap,
     env,
+    ops::Range,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex,
@@ -106,15 +107,15 @@ fn days_of_faults() {
         println!("{counts:?}");
         return;
     }
-    let days: u64 = env::var("ESPALIERD_CHAOS").map_or(DAYS, |days| days.parse().expect("ESPALIERD_CHAOS is a number"));
-    let (next, failed) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    let Range { start, end } = env::var("ESPALIERD_CHAOS").map_or(0..DAYS, |days| seeds(&days));
+    let (next, failed) = (AtomicU64::new(start), Mutex::new(Vec::new()));
     let total = Mutex::new(BTreeMap::<&'static str, u64>::new());
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::SeqCst);
-                    if seed >= days {
+                    if seed >= end {
                         return;
                     }
                     match catch_unwind(AssertUnwindSafe(|| day(seed, false))) {
@@ -130,11 +131,18 @@ fn days_of_faults() {
     });
     let failed = failed.into_inner().expect("nobody panicked with it");
     let total = total.into_inner().expect("nobody panicked with it");
+    let days = end - start;
     println!("{days} days: {total:#?}");
     assert!(failed.is_empty(), "seeds that failed: {failed:?}; SEED=N cargo test -p espalierd --test chaos tells one");
     for what in COMES_UP {
         assert!(total.contains_key(what) || days < 100, "{what} did not come up");
     }
+}
+
+/// What `ESPALIERD_CHAOS` asks for.
+fn seeds(words: &str) -> Range<u64> {
+    let number = |word: &str| word.parse().expect("ESPALIERD_CHAOS is a number, or two: 1000..3000");
+    words.split_once("..").map_or_else(|| 0..number(words), |(start, end)| number(start)..number(end))
 }
 
 fn day(seed: u64, verbose: bool) -> BTreeMap<&'static str, u64> {

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use fabric::{Plan, Policy, Resilience, Tagging, Topology, format::native::parse_native};
+use fabric::{FlowControl, Plan, Policy, Resilience, Tagging, Topology, format::native::parse_native};
 
 /// A fabric, and plans that people propose for it.
 pub(crate) struct Shape {
@@ -56,7 +56,7 @@ enum Management {
 use Management::{Apart, InBand};
 
 /// Which cabling has which kind of rim, who tags, and how switches are managed.
-const SHAPES: [(usize, Rim, Tags, Management); 15] = [
+const SHAPES: [(usize, Rim, Tags, Management); 16] = [
     (0, Rim::Plain, Tags::Switches, Apart),
     (1, Rim::Plain, Tags::Switches, Apart),
     (2, Rim::Plain, Tags::Switches, Apart),
@@ -69,6 +69,7 @@ const SHAPES: [(usize, Rim, Tags, Management); 15] = [
     (1, Rim::Plain, Tags::Hosts, Apart),
     (2, Rim::Plain, Tags::Hosts, Apart),
     (0, Rim::Plain, Tags::Hosts, Apart),
+    (1, Rim::Bonds, Tags::Hosts, Apart),
     (1, Rim::Plain, Tags::Switches, InBand),
     (2, Rim::Plain, Tags::Switches, InBand),
     (0, Rim::Mixed, Tags::Switches, InBand),
@@ -92,7 +93,7 @@ fn shape(links: &[(usize, usize)], rim: Rim, tags: Tags, management: Management)
     }
     let topology = parse_native("chaos.yaml", &text).expect("a sound topology");
     let mut plans: Vec<Plan> = Vec::new();
-    for policy in policies(tags) {
+    for policy in policies(tags, rim) {
         // A switch is told of another way for management only over the one that it has.
         let previous = plans.first().filter(|_| management == InBand);
         plans.push(planner::plan(&topology, &policy, previous).expect("a plan"));
@@ -100,14 +101,20 @@ fn shape(links: &[(usize, usize)], rim: Rim, tags: Tags, management: Management)
     Shape { topology, plans: Arc::new(plans), tags }
 }
 
-fn policies(tags: Tags) -> [Policy; 3] {
-    match tags {
-        Tags::Switches => [
+fn policies(tags: Tags, rim: Rim) -> [Policy; 3] {
+    match (tags, rim) {
+        (Tags::Switches, _) => [
             Policy { resilience: Resilience::OneLink, ..Policy::default() },
             Policy::default(),
             Policy { resilience: Resilience::OneLink, seed: 7, ..Policy::default() },
         ],
-        Tags::Hosts => [
+        // All ports of a bond have the VLANs of its active one, which not every order of channels allows.
+        (Tags::Hosts, Rim::Bonds) => [Tagging::Source, Tagging::Pair, Tagging::Destination].map(|tagging| Policy {
+            tagging,
+            flow_control: FlowControl::None,
+            ..Policy::default()
+        }),
+        (Tags::Hosts, _) => [
             Policy { tagging: Tagging::Source, ..Policy::default() },
             Policy { tagging: Tagging::Pair, ..Policy::default() },
             Policy { tagging: Tagging::Pair, paths_max: PATHS_MAX, ..Policy::default() },
