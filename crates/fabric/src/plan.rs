@@ -108,13 +108,13 @@ impl Plan {
         }
         let set = |from: HostId, to: HostId| self.paths.as_ref().map(|paths| paths.of(from, to));
         let is_alike = |active: HostId, standby: HostId| {
-            let others = topology.host_ids().filter(|other| !topology.are_of_one_machine(*other, active));
+            let mut others = topology.host_ids().filter(|other| !topology.are_of_one_machine(*other, active));
             let both = |other: HostId| {
                 let to = [active, standby].map(|port| (chosen.unicast(other, port), set(other, port)));
                 let from = [active, standby].map(|port| (chosen.unicast(port, other), set(port, other)));
                 to[0] == to[1] && from[0] == from[1]
             };
-            chosen.broadcast(active) == chosen.broadcast(standby) && others.map(both).all(|alike| alike)
+            chosen.broadcast(active) == chosen.broadcast(standby) && others.all(both)
         };
         let is_stranded = |active: &HostId| topology.standby_ports(*active).any(|port| !is_alike(*active, port));
         topology.host_ids().filter(is_stranded).collect()
