@@ -36,8 +36,6 @@ pub(crate) const AGAIN_MS: u64 = AGAIN.as_millis() as u64;
 /// Between two polls while something has happened lately, and at other times, when nothing comes of them.
 const POLL_MS: u64 = 30_000;
 const CALM_POLL_MS: u64 = 1_800_000;
-/// The same while hosts send much.
-const BUSY_POLL_MS: u64 = 240_000;
 const LATELY_MS: u64 = 45_000;
 /// Between two looks of a standby.
 const GLANCE_MS: u64 = 500;
@@ -62,9 +60,6 @@ pub(crate) fn run(world: &mut World, manager: &Manager, is_over: &dyn Fn(&World)
                         world.count("deployments");
                         if is_for_traffic(manager, &target) {
                             world.count("deployments of plans for the traffic");
-                            let loads = traffic::loads(&world.fabric, &plan.topology, &world.demands);
-                            let load = traffic::max_load(&loads, plan.topology.links().len());
-                            world.deployed_for_traffic(target.proposal, load);
                         }
                         if since.is_some() {
                             world.count("hitless deployments");
@@ -122,8 +117,7 @@ fn watch(world: &mut World, manager: &Manager, plan: &Arc<Plan>, is_over: &dyn F
         if world.now_ms() >= poll_ms {
             poll(world, manager, plan, &mut expected)?;
             let lately = world.now_ms() < world.disturbed_ms + LATELY_MS;
-            let calm_ms = if world.demands.is_empty() { CALM_POLL_MS } else { BUSY_POLL_MS };
-            poll_ms = world.now_ms() + if lately { POLL_MS } else { calm_ms };
+            poll_ms = world.now_ms() + if lately { POLL_MS } else { CALM_POLL_MS };
         }
         if manager.config().ladder.stored == Reaction::Act {
             attendant.step(world, manager);
@@ -170,8 +164,6 @@ fn poll(world: &mut World, manager: &Manager, plan: &Plan, expected: &mut Expect
     expected.follow(Duration::from_millis(world.now_ms()), Some(began), plan, &known_addresses(manager, plan));
     let diagnoses = expected.diagnose(&mut seen);
     let (ages, links) = (vec![None; seen.len()], traffic::loads(&world.fabric, topology, &world.demands));
-    let load = traffic::max_load(&links, topology.links().len());
-    traffic::beat(world, manager);
     let report = StatusReport { diagnoses, ages, links, seen };
     if let Err(error) = manager.saw(expected.plan(), &report, Duration::ZERO) {
         manager.store_failed(&error);
@@ -194,7 +186,7 @@ fn poll(world: &mut World, manager: &Manager, plan: &Plan, expected: &mut Expect
     if !world.demands.is_empty() {
         let all = manager.archive().proposals().unwrap_or_default();
         let for_traffic = all.iter().filter(|proposal| proposal.cause == Cause::Traffic).map(|proposal| proposal.id);
-        world.saw_proposals_for_traffic(for_traffic.max().unwrap_or(0), load);
+        world.count_proposals_for_traffic(for_traffic.max().unwrap_or(0));
     }
     world.count("polls");
     Ok(())

@@ -69,8 +69,8 @@ const SETTLING_MS: u64 = 3 * 3_600_000;
 /// For how long a daemon that has started is to write nothing, if nothing happens.
 const START_MS: u64 = 90_000;
 
-/// What comes up within a thousand days.
-const COMES_UP: [&str; 28] = [
+/// What comes up within a hundred days.
+const COMES_UP: [&str; 27] = [
     "deployments",
     "hitless deployments",
     "hitless deployments that cut no pair",
@@ -98,7 +98,6 @@ const COMES_UP: [&str; 28] = [
     "learned addresses beyond a cap",
     "learned addresses seen where they are",
     "proposals for the traffic",
-    "plans for the traffic that lowered the load",
 ];
 
 #[test]
@@ -124,10 +123,7 @@ fn days_of_faults() {
                             let mut total = total.lock().expect("adding does not panic");
                             counts.into_iter().for_each(|(what, count)| *total.entry(what).or_default() += count);
                         }
-                        Err(_) => {
-                            eprintln!("seed {seed} failed");
-                            failed.lock().expect("adding does not panic").push(seed);
-                        }
+                        Err(_) => failed.lock().expect("adding does not panic").push(seed),
                     }
                 }
             });
@@ -139,7 +135,7 @@ fn days_of_faults() {
     println!("{days} days: {total:#?}");
     assert!(failed.is_empty(), "seeds that failed: {failed:?}; SEED=N cargo test -p espalierd --test chaos tells one");
     for what in COMES_UP {
-        assert!(total.contains_key(what) || days < DAYS, "{what} did not come up");
+        assert!(total.contains_key(what) || days < 100, "{what} did not come up");
     }
 }
 

@@ -1,32 +1,16 @@
-//! What hosts send to each other, what their frames load links with, and what hosts that tag say of it in heartbeats.
-//!
-//! ```text
-//!   counters of ports alone    h0, h1, h2 each to both others      totals tell what goes from whom to whom
-//!   heartbeats of hosts        h0 ─▶ h1 ─▶ h2 ─▶ … ─▶ h0           totals are those of any such ring
-//! ```
+//! What hosts send to each other, and what their frames load links with.
 
 use std::collections::BTreeMap;
 
 use controller::LinkLoad;
-use espalierd::{
-    core::heartbeats::{Beat, Source},
-    manager::Manager,
-};
-use fabric::{HostId, Mac, PortId, Topology, VlanSet, rng::Rng};
+use fabric::{HostId, PortId, Topology, rng::Rng};
 
-use crate::{fabric::VirtualFabric, frames, world::World};
-
-/// Hosts count beyond the longest time between two polls.
-const BEAT_S: u64 = 3_600;
+use crate::{fabric::VirtualFabric, frames};
 
 /// So many hosts send much to each other, if there is much traffic.
 const BUSY: usize = 3;
 /// What each of them sends, as a part of the rate of its port.
 const BUSY_SHARE: f64 = 0.9;
-/// Rings of hosts from which that of the streams is chosen.
-const RINGS: usize = 20;
-/// What every host sends to one other, where hosts count it: two such streams load a link for which another plan has one.
-const COUNTED_SHARE: f64 = 0.45;
 
 /// What a host sends to another.
 #[derive(Clone, Copy, Debug)]
@@ -36,64 +20,20 @@ pub(crate) struct Demand {
     rate_bps: f64,
 }
 
-/// Bytes that each host has sent to each other.
-pub(crate) type Sent = BTreeMap<(Mac, Mac), f64>;
-
-/// Some hosts send as much as they can, each to all the others; or, where they count it, all send to one other.
-pub(crate) fn busy(fabric: &VirtualFabric, rng: &mut Rng) -> Vec<Demand> {
-    let topology = &fabric.topology;
+/// Some hosts send each other as much as they can.
+pub(crate) fn busy(topology: &Topology, rng: &mut Rng) -> Vec<Demand> {
     let mut hosts: Vec<HostId> = topology.host_ids().filter(|host| !topology.host(*host).standby).collect();
     rng.shuffle(&mut hosts);
-    let demand = |from: &HostId, to: &HostId, share: f64| {
-        let rate_bps = share * topology.host(*from).rate_bps as f64;
-        Demand { from: *from, to: *to, rate_bps }
-    };
-    if !fabric.tables.is_empty() {
-        // Of several rings the one that suits the present plan least.
-        let rings = (0..RINGS).map(|_| {
-            rng.shuffle(&mut hosts);
-            let next = hosts.iter().cycle().skip(1);
-            hosts.iter().zip(next).map(|(from, to)| demand(from, to, COUNTED_SHARE)).collect::<Vec<Demand>>()
-        });
-        let load = |ring: &Vec<Demand>| max_load(&loads(fabric, topology, ring), topology.links().len());
-        return rings.max_by(|one, other| load(one).total_cmp(&load(other))).expect("some ring");
-    }
     hosts.truncate(BUSY);
-    let pairs = hosts.iter().flat_map(|from| hosts.iter().map(move |to| (from, to)));
-    let share = BUSY_SHARE / (BUSY - 1) as f64;
-    pairs.filter(|(from, to)| from != to).map(|(from, to)| demand(from, to, share)).collect()
+    let pairs = hosts.iter().flat_map(|from| hosts.iter().map(move |to| (*from, *to)));
+    let pairs = pairs.filter(|(from, to)| from != to);
+    let rate_bps = |host: HostId| BUSY_SHARE * topology.host(host).rate_bps as f64 / (BUSY - 1) as f64;
+    pairs.map(|(from, to)| Demand { from, to, rate_bps: rate_bps(from) }).collect()
 }
 
-/// Counts what hosts send over some time.
-pub(crate) fn count(fabric: &VirtualFabric, demands: &[Demand], sent: &mut Sent, time_ms: u64) {
-    let mac = |host: HostId| fabric.topology.host(host).mac;
-    for Demand { from, to, rate_bps } in demands {
-        *sent.entry((mac(*from), mac(*to))).or_default() += rate_bps / 8.0 * time_ms as f64 / 1000.0;
-    }
-}
-
-/// Hosts that tag say what they have sent.
-pub(crate) fn beat(world: &World, manager: &Manager) {
-    for host in world.fabric.tables.keys() {
-        let own = world.sent.iter().filter(|((from, _), _)| from == host);
-        let sent = own.map(|((_, to), bytes)| (*to, *bytes as u64)).collect();
-        let (failing, tested) = (BTreeMap::new(), BTreeMap::new());
-        let (host, source, every_s, vlans) = (*host, Source::Tagger, BEAT_S, VlanSet::new());
-        // One that the plan leaves out is refused, and a store that does not answer is told elsewhere.
-        let _ = manager.heartbeat(Beat { host, source, every_s, vlans, failing, tested, sent });
-    }
-}
-
-/// The load of the most loaded link between switches, as a part of its rate.
-pub(crate) fn max_load(loads: &[LinkLoad], links: usize) -> f64 {
-    let each = |load: &LinkLoad| load.rate_bps.map(|rate| rate.unwrap_or(0) as f64 / load.speed_bps as f64);
-    loads.iter().take(links).flat_map(each).fold(0.0, f64::max)
-}
-
-/// The load of every link of a plan, then of the cables of its hosts, as counters of ports show it; nothing without
-/// demands, unless hosts count too: what they count and what ports do is averaged over the same time.
+/// The load of every link of a plan, then of the cables of its hosts, as counters of ports show it; nothing without demands.
 pub(crate) fn loads(fabric: &VirtualFabric, plan: &Topology, demands: &[Demand]) -> Vec<LinkLoad> {
-    if demands.is_empty() && fabric.tables.is_empty() {
+    if demands.is_empty() {
         return Vec::new();
     }
     // By the port that frames leave a switch by, and the port of a host that they enter by.

@@ -19,16 +19,13 @@ use crate::{
     hosts::ProgramEnd,
     managed::Midway,
     people::People,
-    traffic::{self, Demand, Sent},
+    traffic::{self, Demand},
 };
 
 /// A day.
 pub(crate) const DAY_MS: u64 = 24 * 3600 * 1000;
 /// For how long hosts send much.
 const BUSY_MS: u64 = 5_400_000;
-/// How often people do something after a proposal for the traffic, and within which time.
-const LOOKS_AT_PROPOSAL: usize = 8;
-const LOOK_WITHIN_MS: usize = 1_800_000;
 /// When virtual time begins, in seconds since 1970-01-01.
 const EPOCH_S: u64 = 1_800_000_000;
 
@@ -63,12 +60,6 @@ pub(crate) enum Happening {
     Person,
 }
 
-/// What hosts sent when a plan was proposed for it: which traffic, and the load of the most loaded link.
-struct Promise {
-    traffic: u64,
-    load: f64,
-}
-
 /// The daemon is no more, until then.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Died {
@@ -87,10 +78,8 @@ pub(crate) struct World {
     /// The state of the fabric in which a standby had nothing to do last, and in which learned addresses were entered last.
     pub(crate) stood_by_at: Option<u64>,
     pub(crate) kept_at: Option<u64>,
-    /// Bytes that hosts have counted, how often what they send has changed, and what was proposed for it.
-    pub(crate) sent: Sent,
-    traffic: u64,
-    promised: BTreeMap<u64, Promise>,
+    /// The newest proposal for the traffic.
+    newest_for_traffic: u64,
     script: BTreeMap<(u64, u64), Happening>,
     scripted: u64,
     wall_s: Arc<AtomicU64>,
@@ -112,9 +101,7 @@ impl World {
             demands: Vec::new(),
             stood_by_at: None,
             kept_at: None,
-            sent: Sent::new(),
-            traffic: 0,
-            promised: BTreeMap::new(),
+            newest_for_traffic: 0,
             fabric,
             records: FlakyRecords::default(),
             rng,
@@ -177,36 +164,10 @@ impl World {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// The newest proposal for the traffic, and the load of the most loaded link, as a part of its rate.
-    pub(crate) fn saw_proposals_for_traffic(&mut self, newest: u64, load: f64) {
-        if newest > self.promised.last_key_value().map_or(0, |(proposal, _)| *proposal) {
-            self.promised.insert(newest, Promise { traffic: self.traffic, load });
+    pub(crate) fn count_proposals_for_traffic(&mut self, newest: u64) {
+        if newest > self.newest_for_traffic {
+            self.newest_for_traffic = newest;
             self.count("proposals for the traffic");
-            // People look at it soon.
-            for _ in 0..LOOKS_AT_PROPOSAL {
-                let at_ms = self.now_ms() + self.rng.below(LOOK_WITHIN_MS) as u64;
-                self.put(at_ms, Happening::Person);
-            }
-            if !self.fabric.tables.is_empty() {
-                self.count("proposals for what hosts count");
-            }
-        }
-    }
-
-    /// What was proposed for the traffic has been deployed: the most loaded link carries less than when that was proposed, if hosts still
-    /// send the same.
-    ///
-    /// # Panics
-    /// If it does not.
-    pub(crate) fn deployed_for_traffic(&mut self, proposal: u64, load: f64) {
-        let Some(promise) = self.promised.get(&proposal) else { return };
-        if promise.traffic == self.traffic && self.fabric.is_whole() {
-            let before = promise.load;
-            assert!(
-                load < before,
-                "proposal {proposal} for the traffic changes the maximum load from {before} to {load}"
-            );
-            self.count("plans for the traffic that lowered the load");
         }
     }
 
@@ -364,9 +325,7 @@ impl World {
     }
 
     fn set_time(&mut self, now_ms: u64) {
-        let now_ms = self.fabric.now_ms.max(now_ms);
-        traffic::count(&self.fabric, &self.demands, &mut self.sent, now_ms - self.fabric.now_ms);
-        self.fabric.now_ms = now_ms;
+        self.fabric.now_ms = self.fabric.now_ms.max(now_ms);
         let wall_s = EPOCH_S.saturating_add(self.now_ms() / 1000).saturating_add_signed(self.clock_skew_s);
         self.wall_s.store(wall_s, Ordering::SeqCst);
     }
@@ -416,8 +375,7 @@ impl World {
                 "bonds moved by hand"
             }
             Happening::Busy(is_busy) => {
-                self.demands = if is_busy { traffic::busy(fabric, &mut self.rng) } else { Vec::new() };
-                self.traffic += 1;
+                self.demands = if is_busy { traffic::busy(&fabric.topology, &mut self.rng) } else { Vec::new() };
                 "changes of traffic"
             }
             Happening::Unreachable(switch) => {
