@@ -98,10 +98,10 @@ impl Plan {
         self.topology.link_ids().filter(|link| !used[link.index()] && busy.contains(&ends(*link))).collect()
     }
 
-    /// Failover bonds of hosts that tag, by their active ports, whose other ports have VLANs of their own: hosts tag by address, so
-    /// frames of such a bond that has left its active port take VLANs in which switches have no entries for it there. Cost: O(ports
-    /// of bonds · hosts).
-    pub fn stranded_bonds(&self) -> Vec<HostId> {
+    /// Active ports of the failover bonds that no other port can take over from: hosts tag by address, so a bond keeps the VLANs of
+    /// its active port, and switches have no entries there toward a port that is planned in other VLANs. Cost: O(ports of bonds ·
+    /// hosts).
+    pub fn bonds_without_failover(&self) -> Vec<HostId> {
         let (topology, chosen) = (&self.topology, &self.assignment);
         if self.policy.tagging == Tagging::Switch {
             return Vec::new();
@@ -116,8 +116,8 @@ impl Plan {
             };
             chosen.broadcast(active) == chosen.broadcast(standby) && others.all(both)
         };
-        let is_stranded = |active: &HostId| topology.standby_ports(*active).any(|port| !is_alike(*active, port));
-        topology.host_ids().filter(is_stranded).collect()
+        let has_none = |active: &HostId| topology.standby_ports(*active).any(|port| !is_alike(*active, port));
+        topology.host_ids().filter(has_none).collect()
     }
 
     /// The complete desired state of a host.

@@ -201,7 +201,7 @@ pub enum PlanError {
     },
     /// A plan cannot keep the channel order of the previous one.
     #[error(
-        "--keep-order: {reason}; plan without --keep-order, and `show PLAN --since OLD` tells whether the change can deadlock"
+        "--keep-order: {reason}; plan without --keep-order, and `show PLAN --since OLD` says whether the change is proven free of deadlock"
     )]
     OtherOrder {
         /// Why.

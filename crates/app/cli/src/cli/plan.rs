@@ -129,8 +129,8 @@ pub(crate) struct Plan {
     /// The plan that the fabric runs now: what still stands of it is kept, and what changes is printed.
     #[arg(long, value_name = "PLAN")]
     pub(crate) previous: Option<PathBuf>,
-    /// Find routes only within the channel order that proves the previous plan free of deadlock. While a running fabric changes to
-    /// such a plan, frames of both plans are free of it together; with other traffic, most changes to other routes are not proven.
+    /// Keep the channel order that proves the previous plan free of deadlock, so that the change from that plan is proven too. Unless
+    /// given, routes for other traffic may need another order, and most of these changes are not proven.
     #[arg(long, requires = "previous")]
     pub(crate) keep_order: bool,
     /// Where to write the plan.

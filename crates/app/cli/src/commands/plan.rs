@@ -234,15 +234,15 @@ pub(super) fn add_options(plan: &Plan, summary: &mut serde_json::Value) {
     if let Some(planes) = planes::json(plan) {
         summary["disjoint"] = planes;
     }
-    let stranded = stranded_bonds(plan);
-    if !stranded.is_empty() {
-        summary["bonds_without_failover"] = stranded.into();
+    let without = bonds_without_failover(plan);
+    if !without.is_empty() {
+        summary["bonds_without_failover"] = without.into();
     }
 }
 
 /// Names of the failover bonds' active ports that no other port can take over from.
-fn stranded_bonds(plan: &Plan) -> Vec<String> {
-    plan.stranded_bonds().into_iter().map(|host| plan.topology.host(host).name.clone()).collect()
+fn bonds_without_failover(plan: &Plan) -> Vec<String> {
+    plan.bonds_without_failover().into_iter().map(|host| plan.topology.host(host).name.clone()).collect()
 }
 
 /// What a plan achieves, for a person.
@@ -316,10 +316,10 @@ pub(super) fn print_summary(plan: &Plan, judgement: &Judgement) -> Result<()> {
             plan.topology.port_label(edge.port)
         );
     }
-    let stranded = stranded_bonds(plan);
-    if !stranded.is_empty() {
-        let names = abridged(&stranded, ", ", NAMES_SHOWN_MAX);
-        say!("failover bonds   no failover for {names}: hosts tag, and their other ports need other VLANs;");
+    let without = bonds_without_failover(plan);
+    if !without.is_empty() {
+        let names = abridged(&without, ", ", NAMES_SHOWN_MAX);
+        say!("failover bonds   no failover for {names}: the other ports of the bond are in other VLANs;");
         say!("                 plan with --tagging switch, or with --flow-control none and one path a pair");
     }
     let groups = plan.topology.groups().iter().filter(|group| !group.is_link_pair());

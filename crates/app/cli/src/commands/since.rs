@@ -48,7 +48,7 @@ pub(super) fn show(previous: &Plan, next: &Plan, output: Output) -> Result<()> {
             say!(
                 "deadlock         NOT proven free while hosts change VLANs: frames of both plans may block each other;"
             );
-            say!("                 plan again with --previous and --keep-order for a change that is")
+            say!("                 plan again with --previous and --keep-order for a change that is proven")
         }
     }
     Ok(())
